@@ -20,8 +20,8 @@ set -euo pipefail
 bindings=$(dirname "$(readlink -f "$0")")
 builds=$(readlink -m "${CARGO_TARGET_DIR:-$bindings/../target}")/sanitize
 
-# Makes rustc and clang instrument code for an explicit target. Build scripts
-# and macros are built for the host, and so are not instrumented.
+# Makes rustc and clang instrument the code. Because the target is explicit,
+# cargo does not instrument build scripts and macros.
 instrument() { # SANITIZER RUSTC-OPTIONS CLANG-OPTIONS
     target=$(rustc -vV | sed -n 's/^host: //p')
     export RUSTC_BOOTSTRAP=1 RUSTDOCFLAGS

@@ -6,7 +6,7 @@ const { Fd, Inode, PreopenDirectory, ConsoleStdout, WASI, WASIProcExit, wasi: de
 
 const WINDOW = 1 << 20; // bytes that one small read loads into memory
 const SEGMENT = 8 << 20; // bytes of a written file that are moved to a Blob together
-const IN_MEMORY = 8; // the maximum number of earlier segments of a written file that stay in memory
+const IN_MEMORY = 8; // how many segments of a written file stay in memory, besides the one in use
 
 const bytesOf = (blob) => new Uint8Array(new FileReaderSync().readAsArrayBuffer(blob));
 
@@ -67,8 +67,8 @@ class Chosen extends Inode {
   }
 }
 
-// A file that the command writes, as segments. Earlier segments become Blobs, which a browser may
-// store on the disk.
+// A file that the command writes, in segments. All but a few segments become Blobs, which a browser
+// may store on the disk.
 class Written extends Inode {
   constructor() {
     super();

@@ -59,7 +59,7 @@ inline vector<int> Dimensions(const BlobShape &shape) {
     return dims;
 }
 
-/** Returns whether the message has the four legacy dimensions that BlobShape replaced. */
+/** Returns whether the message stores its shape as num, channels, height and width. */
 inline bool IsLegacy(const BlobProto &proto) {
     return proto.has_num() || proto.has_channels() || proto.has_height() || proto.has_width();
 }
@@ -70,7 +70,7 @@ inline vector<int> Dimensions(const BlobProto &proto) {
     return Dimensions(proto.shape());
 }
 
-/** Returns a message's field for values of an element type. */
+/** Returns the field of a message that stores data of the element type `float` or `double`. */
 inline google::protobuf::RepeatedField<float> *DataOf(BlobProto *proto, const float *) {
     return proto->mutable_data();
 }
@@ -84,8 +84,8 @@ inline google::protobuf::RepeatedField<double> *DiffOf(BlobProto *proto, const d
     return proto->mutable_double_diff();
 }
 
-/** Copies values into a field, in their order. `values` may be the field's own memory if the blob
- *  borrows that memory: the field then has room for all values, and Reserve moves nothing. */
+/** Copies values into a field. If the blob borrows the field's memory, `values` points to that
+ *  memory, and Reserve does not move it: the field has room for all values. */
 template <typename Dtype>
 inline void Replace(google::protobuf::RepeatedField<Dtype> *field, const Dtype *values, int count) {
     field->Clear();
@@ -173,8 +173,8 @@ template <typename Dtype> class Blob {
         return shape_[index < 0 ? index + num_axes() : index];
     }
 
-    /** Returns an offset. An index may be equal to its dimension (one past the end), because
-     *  layers compute steps by offset(0, 1). */
+    /** Returns an offset. As in Caffe, an index may be equal to its dimension: layers compute
+     *  strides as offset(0, 1), even if there is one channel. */
     int offset(int n, int c = 0, int h = 0, int w = 0) const {
         syncblob::Require(0 <= n && n <= num() && 0 <= c && c <= channels() && 0 <= h &&
                               h <= height() && 0 <= w && w <= width(),
@@ -342,7 +342,7 @@ template <typename Dtype> class Blob {
         return static_cast<Dtype>(total);
     }
 
-    /** Copies the values of the field that is not empty, or nothing if both fields are empty. */
+    /** Copies `doubles` or, if `doubles` is empty, `values`. Both may be empty. */
     template <typename Field, typename Doubles>
     static void Take(const Field &values, const Doubles &doubles, Dtype *to) {
         if (doubles.size() > 0)
@@ -354,8 +354,8 @@ template <typename Dtype> class Blob {
     DISABLE_COPY_AND_ASSIGN(Blob);
 };
 
-/** If the count exceeds the capacity, replaces data and diff, as Caffe does. Otherwise keeps
- *  contents, shares and borrowed memory, except a shared memory that is too small. */
+/** If the count exceeds the capacity, replaces data and diff, as Caffe does. Otherwise keeps both
+ *  memories with their contents, unless a shared memory is too small. */
 template <typename Dtype> void Blob<Dtype>::ReshapeTo(const int *begin, const int *end) {
     if (data_ && diff_ && shape_.size() == static_cast<size_t>(end - begin) &&
         std::equal(begin, end, shape_.data()))

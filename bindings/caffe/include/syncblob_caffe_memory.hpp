@@ -65,7 +65,7 @@ namespace syncblob {
     throw SyncblobError(status, message);
 #else
     LOG(FATAL) << sb_status_name(status) << ": " << message;
-    std::abort(); // glog does not declare that it never returns
+    std::abort(); // glog does not declare LOG(FATAL) as noreturn
 #endif
 }
 

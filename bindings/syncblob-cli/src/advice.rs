@@ -37,7 +37,7 @@ pub const VERIFY: &str = "; `syncblob verify` lists every such blob";
 
 const CHECK_PATH: &str = "; check the path and its permissions";
 
-/// If a file is too large for a protobuf message, the library's error has this offset.
+/// The offset in the library's error for a file that is too large for a protobuf message.
 const MAX_MESSAGE: u64 = (1 << 31) - 1;
 
 /// In the library's messages, this text precedes the name of the detected format.
@@ -47,7 +47,7 @@ pub fn known(error: &Error) -> Option<&str> {
     error.message().split_once(KNOWN).map(|(_, words)| words)
 }
 
-/// If the library detected a format, the text begins with "this is" and the format.
+/// Returns the message. If the library detected a format, the message begins with that format.
 pub fn useful_half_first(error: &Error, message: &str) -> String {
     let name = error.code_name();
     match message.split_once(KNOWN) {

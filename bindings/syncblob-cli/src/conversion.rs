@@ -15,9 +15,9 @@ use crate::convert::plan::Wishes;
 use crate::convert::{convert, output_format, Task};
 use crate::interrupt::Interrupt;
 
-/// The options of a conversion. Each method has the name of the option of `syncblob convert` that
-/// it sets. Error messages contain the names of these options. Conversions print nothing and handle
-/// no signals.
+/// The options of a conversion. Each method sets the option of `syncblob convert` that has the
+/// method's name. Error messages contain the option's name. Conversions print nothing and handle no
+/// signals.
 ///
 /// ```
 /// use syncblob::{Blob, Format, Model, Payload};

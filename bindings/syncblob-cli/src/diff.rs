@@ -102,9 +102,9 @@ pub struct Difference<'a> {
 }
 
 pub enum What<'a> {
-    /// The tensor is only in one of the files.
+    /// Only one of the files has the tensor.
     Only(Which),
-    /// The tensor's diff is only in one of the files.
+    /// Only one of the files has the tensor's diff.
     OnlyDiff(Which),
     /// Two different layer types, shapes or element types, as text.
     Texts {
@@ -139,7 +139,7 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// Returns a function that makes a `Stop` from a failure of file A or B.
+/// Returns a function that makes a `Stop` for a failure of the file `which`.
 fn of(which: Which) -> impl FnOnce(Failure) -> Stop {
     move |failure| Stop::File(which, failure)
 }
@@ -311,8 +311,8 @@ impl<'a> Ahead<'a> {
         self.blob.as_ref().map_or(0, |blob| blob.count() - self.at)
     }
 
-    /// Loads the next part if all values of the loaded part have been compared. Returns the number
-    /// of loaded values that have not been compared, or 0 at the end.
+    /// Loads the next part once all values of the loaded part have been compared. Returns how many
+    /// loaded values are still to be compared, or 0 at the end.
     fn fill(&mut self) -> Result<usize, Failure> {
         if self.left() == 0 {
             self.blob = None; // frees this part before the next part is loaded

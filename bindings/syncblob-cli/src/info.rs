@@ -216,7 +216,7 @@ impl Reader {
     }
 }
 
-/// Returns an `Info` with empty vectors of the final capacity, and the total size of all blobs.
+/// Returns an `Info` whose empty vectors have room for all blobs, and the total size of all blobs.
 fn with_room(file: String, model: Arc<Model>) -> Result<(Info, u64)> {
     let (mut blobs, mut dims, mut stats, mut bytes) = (0, 0, 0, 0);
     for at in places(&model) {

@@ -20,7 +20,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Before this call, signals have the program's own actions.
+    /// Starts recording signals. Until this call, signals have the program's own actions.
     pub fn listen(&self) -> io::Result<()> {
         if self.listening.get().is_none() {
             let _first = self.listening.set(Listening::new()?);
@@ -39,15 +39,15 @@ impl Interrupt {
         }
     }
 
-    /// Marks the work as complete. From now on, signals do not end the program. The exit status
-    /// would report a failure although the work is complete. The program's own handler still runs.
+    /// Marks the work as complete. Later signals do not end the program, because its exit status
+    /// would then report a failure. The program's own handler still runs.
     pub fn settle(&self) {
         if let Some(listening) = self.listening.get() {
             listening.settle();
         }
     }
 
-    /// The callback cancels a call of the library if a signal has arrived.
+    /// Returns a callback that cancels a call of the library if a signal has arrived.
     pub fn progress(&self) -> impl Fn(u64, u64) -> ControlFlow<()> + Send + Sync + 'static {
         |_, _| match action::arrived() {
             false => ControlFlow::Continue(()),

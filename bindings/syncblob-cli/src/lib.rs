@@ -269,8 +269,8 @@ fn info(arguments: &InfoArguments) -> io::Result<Status> {
                 }
             }
             Err(error) => {
-                // If the library did not detect a format, the error of another format's reader may
-                // be more helpful.
+                // If the library did not detect a format, the error of a reader for another format
+                // may be more helpful.
                 let is_named = arguments.format.is_some() || advice::known(&error).is_some();
                 let failure = error.into();
                 let failure = if is_named { failure } else { explained(file, failure) };
@@ -311,12 +311,12 @@ fn print(out: &mut impl Write, info: &Info, json: bool) -> io::Result<()> {
     out.flush()
 }
 
-/// If standard error is closed or full, only the exit status reports the failure.
+/// Prints a failure. If standard error is closed or full, only the exit status reports the failure.
 fn complain(what: &impl Display) {
     let _ = writeln!(io::stderr(), "syncblob: {what}");
 }
 
-/// Only the first line begins with "syncblob: ".
+/// Prints a failure of several lines, of which only the first begins with "syncblob: ".
 fn complain_lines(text: &str) {
     let mut lines = text.lines();
     complain(&printable(lines.next().unwrap_or_default()));
@@ -325,12 +325,13 @@ fn complain_lines(text: &str) {
     }
 }
 
-/// A note does not change the exit status. This function can serve as a [`convert::Note`].
+/// Prints a note, which does not change the exit status. Callers pass this function as a
+/// [`convert::Note`].
 fn note(what: &dyn Display) {
     complain(&format_args!("note: {what}"));
 }
 
-/// Escapes the text, because it may contain a path or names from the file.
+/// Prints a failure. Escapes the text, because it may contain a path or names from the file.
 fn complain_of(file: &Path, failure: &Failure) {
     let (name, text) = (file.as_os_str().to_string_lossy(), failure.to_string());
     let advice = advice::about(file, failure);

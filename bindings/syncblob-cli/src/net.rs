@@ -20,7 +20,7 @@ pub use self::print::{write, write_ends};
 pub struct Listing {
     net: Net,
     shapes: HashMap<String, Shape>,
-    /// For each layer whose tops have unknown shapes: one text with the layer and the reason.
+    /// One text for each layer whose tops have unknown shapes: the layer and the reason.
     pub problems: Vec<String>,
 }
 

@@ -65,8 +65,8 @@ impl Target {
     }
 
     /// Writes a hidden file in the same folder, syncs the file and renames it. Fails if a signal
-    /// arrives. After a failure, no new file remains. Reports a failure to sync the folder
-    /// only to `note`, because the file is in place.
+    /// arrives. After a failure, no new file remains. If the folder cannot be synced, calls `note`
+    /// instead of failing, because the file already has its name.
     pub fn write(
         &self,
         interrupt: &Interrupt,
@@ -133,7 +133,7 @@ impl Target {
         Ok(())
     }
 
-    /// The hidden file has the permissions of the replaced file, if any.
+    /// Makes the hidden file, with the permissions of the file that it will replace, if any.
     fn temporary(&self) -> Result<NamedTempFile> {
         let mut names = Builder::new();
         names.prefix(".syncblob-").suffix(".tmp");
@@ -152,7 +152,7 @@ impl Target {
     }
 
     /// Syncs the folder, so that the file's name survives a power failure. Passes a failure only to
-    /// `note`, because the file is in place.
+    /// `note`, because the file is already complete.
     fn outlast(&self, note: Note) {
         if let Err(error) = system::sync_folder(&self.folder) {
             let name = self.path.to_string_lossy();

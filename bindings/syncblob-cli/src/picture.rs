@@ -33,7 +33,7 @@ pub struct Tiles {
 /// The maximum length of a picture's side.
 const MAX_SIDE: usize = 1 << 14;
 
-/// The maximum number of pixels: 24 MiB. A small archive can unpack to many more values.
+/// The maximum number of pixels, which need 24 MiB. A small archive can unpack to many more values.
 const MAX_PIXELS: usize = 1 << 23;
 
 /// Small pictures are enlarged until their longer side has about this many pixels.
@@ -70,7 +70,8 @@ impl Tiles {
         columns.clamp(1, self.count)
     }
 
-    /// Lines as wide as one value separate tiles.
+    /// Returns the picture's width and height in values. Tiles are separated by lines as wide as a
+    /// value.
     fn size(self) -> (usize, usize) {
         let (columns, rows) = (self.columns(), self.count.div_ceil(self.columns()));
         (columns * (self.width + 1) - 1, rows * (self.height + 1) - 1)
@@ -122,8 +123,8 @@ struct Drawing {
     picture: Picture,
     /// How many values have been drawn.
     at: usize,
-    /// For each pixel of the current tile: whether a channel is not finite. Such a pixel becomes
-    /// magenta.
+    /// Whether each pixel of the current tile has a channel that is not finite. Such a pixel
+    /// becomes magenta.
     spoiled: Vec<bool>,
 }
 
@@ -203,7 +204,7 @@ impl Picture {
         Self { width, height, rgb: vec![255; width * height * 3] }
     }
 
-    /// Paints the square in column `at.0` and row `at.1`. Each side of a square is `scale` pixels.
+    /// Paints the square in column `at.0` and row `at.1`, whose sides are `scale` pixels long.
     fn square(&mut self, at: (usize, usize), scale: usize, paint: impl Fn(&mut [u8; 3])) {
         for y in at.1 * scale..(at.1 + 1) * scale {
             let start = (y * self.width + at.0 * scale) * 3;

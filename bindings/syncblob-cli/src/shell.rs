@@ -62,7 +62,8 @@ Exit status:
 /// The text at the bottom of a manual page.
 const SOURCE: &str = concat!("syncblob ", env!("CARGO_PKG_VERSION"));
 
-/// `program` is the definition of the arguments.
+/// Prints a script or a page of the manual, derived from `program`, the definition of the
+/// arguments.
 pub fn run(command: &Command, program: clap::Command) -> io::Result<Status> {
     match command {
         Command::Completions(arguments) => completions(arguments, program),

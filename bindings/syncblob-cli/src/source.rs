@@ -22,7 +22,7 @@ pub use self::format::FileFormat;
 pub use self::notes::{ForTorch, Kind, Layer, Notes, Place, Solver, KEY as NOTES_KEY};
 pub use self::safetensors::type_of as safetensors_type;
 
-/// The values of a tensor are in memory only while the tensor is loaded.
+/// An opened file. Each tensor's values are in memory only while a caller uses the loaded tensor.
 pub struct Source {
     pub format: FileFormat,
     /// The file's data except the tensors.
@@ -81,7 +81,7 @@ pub struct Details {
 /// The number of values that callers request at a time, unless they need all values at once.
 pub const PART: usize = 1 << 20;
 
-/// The values of a tensor, in order.
+/// The values of a tensor, which are read part by part, in order.
 pub trait Parts {
     /// Returns the next values, or None after the last values. If the format can be read in parts,
     /// returns at most `most` values. A blob of all values has the tensor's shape. Any other blob

@@ -1,4 +1,4 @@
-//! Computes sums, extremes and a digest of the values in one payload.
+//! Computes sums, extremes and a digest of the values in a blob's data or diff (a payload).
 
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
@@ -108,7 +108,7 @@ impl Lanes {
     }
 
     /// Returns the sum of the lanes. If some lanes overflowed to infinity and others to minus
-    /// infinity, adds the values of `block` one by one instead.
+    /// infinity, adds up the values of `block` one by one instead.
     fn sum<T: Value>(&self, block: &[T]) -> f64 {
         let sum: f64 = self.sum.iter().sum();
         if sum.is_nan() {

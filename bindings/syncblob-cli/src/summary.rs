@@ -1,4 +1,4 @@
-//! Computes the distribution of the values in one payload.
+//! Computes the distribution of the values in a blob's data or diff (a payload).
 
 use crate::source::Result;
 use crate::values::{Pass, Values};
@@ -76,7 +76,7 @@ impl Sums {
 #[derive(Default)]
 struct Largest {
     kept: Vec<(f64, usize)>,
-    /// The offset in the payload of the block that is being added.
+    /// The offset of the current block in the payload.
     start: usize,
 }
 

@@ -18,7 +18,7 @@ const HEADINGS: [&str; COLUMNS] =
 /// The index of the first column of numbers. This column and all later columns are right-aligned.
 const NUMBERS: usize = 5;
 
-/// The maximum number of characters of a name that are shown.
+/// Longer names are shortened to this many characters.
 pub const NAME: usize = 60;
 
 type Cells = [String; COLUMNS];
@@ -44,7 +44,7 @@ pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
     writeln!(out)
 }
 
-/// The columns from index `numbers` on are right-aligned.
+/// Writes a line of cells. The columns from index `numbers` on are right-aligned.
 pub fn write_cells<const N: usize>(
     out: &mut impl Write,
     cells: &[String; N],

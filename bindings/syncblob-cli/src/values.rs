@@ -1,4 +1,4 @@
-//! Converts the values in one payload, of any stored type, to doubles.
+//! Converts the values in a blob's data or diff (a payload), of any stored type, to doubles.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ macro_rules! values {
                 }
             }
 
-            /// The range must be within bounds.
+            /// Returns the values in a range, which must be within bounds.
             pub fn slice(self, range: Range<usize>) -> Self {
                 match self {
                     $(Self::$name(values) => Self::$name(&values[range]),)*
@@ -131,7 +131,7 @@ impl Pass for Values<'_> {
 pub struct Passes<'a> {
     source: &'a Source,
     index: usize,
-    /// The maximum number of values in each pass.
+    /// How many values each pass reads at most.
     count: usize,
     only: Option<BlobAny>,
 }

@@ -16,10 +16,10 @@ use libc::{c_int, SIGINT, SIGTERM, SIG_IGN};
 
 use program::{disk_library, Files};
 
-/// The environment variable for the task of a child process, which runs this test again.
+/// The environment variable that selects a task for the child process, which runs this test again.
 const TASK: &str = "SYNCBLOB_TEST_EMBEDDED";
 
-/// The environment variable for the file in which `disk_library` logs raised signals.
+/// The environment variable with the path of the file in which `disk_library` logs raised signals.
 const LOG: &str = "DISK_LOG";
 
 static SEEN: AtomicUsize = AtomicUsize::new(0);

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use kinds::kinds;
 use program::run;
 
-/// Excludes prototxts, which `info` can read.
+/// Returns the foreign files that `info` cannot read: all except prototxts.
 fn unreadable() -> impl Iterator<Item = (Vec<u8>, String)> {
     kinds().into_iter().filter(|(_, words)| !words.contains(".prototxt"))
 }

@@ -10,8 +10,7 @@ use syncblob_sys as sys;
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// The message of an error with several problems quotes at most this many characters of the first
-/// problem.
+/// How many characters of the first problem the message quotes, if an error has several problems.
 const MOST_OF_FIRST: usize = 200;
 
 #[derive(Debug)]

@@ -63,7 +63,7 @@ impl NetTexts {
 /// The shapes of a net's blobs.
 pub struct Shapes {
     known: HashMap<String, Shape>,
-    /// The reason why the shapes of all other blobs could not be computed.
+    /// The reason why no other blob of the net has a known shape.
     reason: String,
 }
 

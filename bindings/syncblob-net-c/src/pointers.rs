@@ -19,7 +19,7 @@ const MAX_STRUCT_SIZE: usize = 4096;
 /// The struct is `repr(C)` and has no destructor. Each member is valid if all its bits are 0.
 pub unsafe trait Grows: Copy {
     const NAME: &'static str;
-    /// The size of the struct in the first version of the library that contains the struct.
+    /// The size that the struct had in the first version of the library with this struct.
     const FIRST: usize;
 }
 

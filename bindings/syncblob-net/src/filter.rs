@@ -6,7 +6,7 @@ use crate::message::Message;
 use crate::net::NetOptions;
 use crate::{Error, Result};
 
-/// The net's state, which the rules are compared with: phase TEST, a level and stages.
+/// The net's state, with which rules are compared: phase TEST, a level and stages.
 pub(crate) struct State<'a> {
     level: i64,
     stages: HashSet<&'a [u8]>,

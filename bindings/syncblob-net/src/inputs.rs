@@ -12,10 +12,10 @@ use crate::{Error, Result};
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
     pub known: Vec<(String, Shape)>,
-    /// The tops of data layers whose type is not Input. Such a top is an input only if a layer
-    /// reads the top.
+    /// Tops of data layers whose type is not Input. These tops are inputs only if a layer reads
+    /// them.
     of_data: HashSet<String>,
-    /// Maps each data layer's top of unknown shape to a description of the layer.
+    /// Maps a data layer's top whose shape is unknown to a description of the layer.
     unknown: HashMap<String, String>,
 }
 

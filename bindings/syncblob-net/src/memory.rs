@@ -13,8 +13,8 @@ const ALIASES: &[&str] = &["Flatten", "Reshape", "Split"];
 /// Layer types that change no values in phase TEST.
 const PASSING: &[&str] = &["Dropout", "SpatialDropout"];
 
-/// Returns two kinds of layers. The first kind reads a blob after another layer has overwritten the
-/// blob's memory. The second kind makes an output whose memory another layer overwrites.
+/// Returns layers whose results would be wrong: a layer that reads a blob whose memory another
+/// layer has overwritten, and a layer that makes an output whose memory another layer overwrites.
 pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
     let (mut memory, mut problems) = (Memory::default(), Vec::new());
     for (at, layer) in layers.iter().enumerate() {
@@ -39,10 +39,11 @@ struct Memory<'n> {
     /// The blobs by name. An input is added when a layer first shares or overwrites the input's
     /// memory.
     blobs: HashMap<&'n str, Blob>,
-    /// For each memory (`place`): the last overwrite, and the last overwrite through any other
-    /// blob.
+    /// For each memory, by its `place`: the last overwrite, and the last overwrite through a
+    /// different blob.
     overwrites: HashMap<usize, [Option<Overwrite<'n>>; 2]>,
-    /// The last used number. Every new `place` and every new `time` gets the next number.
+    /// The last number that was given to a `place` or a `time`. Every new `place` or `time` gets
+    /// the next.
     next: usize,
 }
 
@@ -61,7 +62,8 @@ struct Overwrite<'n> {
 }
 
 impl<'n> Memory<'n> {
-    /// Processes a layer. Fails if a bottom was overwritten through another name.
+    /// Processes a layer. Fails if a bottom's memory was overwritten through a blob with another
+    /// name.
     fn run(&mut self, layer: &'n Layer) -> Result<()> {
         let read = layer.bottoms.iter().try_for_each(|bottom| self.check(bottom));
         for (index, top) in layer.tops.iter().enumerate() {
@@ -126,8 +128,8 @@ impl<'n> Memory<'n> {
     }
 }
 
-/// Returns whether the layer's tops share the memory of the layer's first bottom. In Caffe this is
-/// also true of a Concat with one bottom, and of a Slice with one top.
+/// Returns whether the layer's tops share the memory of its first bottom. As in Caffe, returns true
+/// for a Concat with one bottom and for a Slice with one top.
 fn is_alias(layer: &Layer) -> bool {
     match layer.layer_type.as_str() {
         "Concat" => layer.bottoms.len() == 1,

@@ -9,7 +9,7 @@ use crate::schema::{FieldInfo, Kind, MessageInfo, Schema};
 /// The position of a field in a text or in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// No position, because this crate made the field.
+    /// The field has no position, because this crate added the field.
     #[default]
     Made,
     /// In a text. Lines and columns count from 1. A column counts bytes.
@@ -58,7 +58,7 @@ pub(crate) enum Label {
     Unknown(Box<str>),
 }
 
-/// A field of a [`Message`] with one value. Each value of a repeated field is a separate field.
+/// One field, with one value, of a [`Message`]. Each value of a repeated field is a separate field.
 #[derive(Debug)]
 pub struct Field {
     pub(crate) label: Label,
@@ -132,7 +132,7 @@ impl Field {
     }
 }
 
-/// A message: its fields, in the order of the text or of the bytes.
+/// A message: its fields, in the order in which they were read.
 #[derive(Clone, Debug)]
 pub struct Message {
     pub(crate) info: &'static MessageInfo,
@@ -170,8 +170,8 @@ impl Message {
         })
     }
 
-    /// Returns the schema's field of this name. If several fields have the name, prefers the field
-    /// that all layer types have.
+    /// Returns the schema's field of this name. If the name has several fields, prefers the field
+    /// that exists in layers of all types.
     fn declared(&self, name: &str) -> &'static FieldInfo {
         let mut fields = self.info.fields.iter();
         let found = self.info.by_name(name, "").or_else(|| fields.find(|field| field.name == name));
@@ -286,7 +286,7 @@ impl Message {
         })
     }
 
-    /// Returns the first field of this message, or of a message inside it, that was not read.
+    /// Returns the first field that was not read, in this message or in a message inside it.
     pub(crate) fn unread(&self) -> Option<&Field> {
         self.fields.iter().find_map(|field| match &field.value {
             _ if !field.read.load(Ordering::Relaxed) => Some(field),
@@ -295,8 +295,8 @@ impl Message {
         })
     }
 
-    /// Marks the fields of this name, and all fields inside them, as read. Callers pass fields that
-    /// do not change what the layer computes.
+    /// Marks the fields of this name, and all fields inside them, as read. These fields must not
+    /// change what the layer computes.
     pub(crate) fn ignore(&self, name: &str) {
         for field in self.all(name) {
             field.ignore();

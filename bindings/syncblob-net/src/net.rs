@@ -65,8 +65,8 @@ impl Layer {
         }
     }
 
-    /// Returns whether the layer works in place on this top: whether the bottom with the same index
-    /// is the same blob.
+    /// Returns whether this top is the same blob as the bottom with the same index, so that the
+    /// layer works in place.
     pub(crate) fn is_in_place(&self, top: usize) -> bool {
         self.bottoms.get(top) == self.tops.get(top)
     }
@@ -112,7 +112,8 @@ pub struct NetOptions {
     /// A new size for the first axis of the first input, and of each other input whose first axis
     /// has the same size. `None` keeps the net's sizes.
     pub batch: Option<i64>,
-    /// Whether inputs may lack shapes (see [`Net::open_inputs`]). If false, such inputs are errors.
+    /// Whether inputs may lack shapes (see [`Net::open_inputs`]). If false, an input without a
+    /// shape is an error.
     pub open_inputs: bool,
 }
 
@@ -227,7 +228,7 @@ impl Net {
     }
 
     /// Returns the names of image blobs, each with the `transform_param` of the layer that makes
-    /// it. If no included layer has this field, returns the fields of excluded layers.
+    /// it. If only excluded layers have this field, returns their fields.
     pub fn transforms(&self) -> &[(String, Message)] {
         &self.transforms
     }
@@ -347,8 +348,7 @@ fn included_layers(net: &mut Message, options: &NetOptions) -> Result<(Vec<Layer
 }
 
 /// Checks that every bottom is an input or a top of an earlier layer, and that no two layers make
-/// the same blob. Returns the outputs: the blobs that no layer reads after the last layer that
-/// writes them.
+/// the same blob. Returns the outputs: blobs that no layer reads after they were last written.
 fn link(layers: &[Layer], inputs: &Inputs, open: &[String]) -> Result<Vec<String>> {
     let mut read: HashMap<&str, bool> = HashMap::new();
     read.extend(inputs.known.iter().map(|input| (input.0.as_str(), true)));

@@ -83,8 +83,8 @@ impl EnumInfo {
         self.names_of(number).next()
     }
 
-    /// Returns the first number that has the same name as `number`. In forks, several numbers may
-    /// have the same name.
+    /// Returns the first number with the same name as `number`. In forks, several numbers may have
+    /// one name.
     pub fn first_number(&self, number: i32) -> Option<i32> {
         self.number_of(self.name_of(number)?)
     }

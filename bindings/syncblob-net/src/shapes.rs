@@ -22,9 +22,9 @@ pub(crate) enum Inferred {
     Rule(LayerShapes),
     /// Only the shapes of the tops, because the layer's weights do not fit.
     Tops(Vec<Shape>),
-    /// The known shapes of the tops of a custom layer.
+    /// For each top of a custom layer: its shape, or `None` if the shape is unknown.
     Custom(Vec<Option<Shape>>),
-    /// No shapes, because this layer or a layer before it is unknown or invalid.
+    /// No shapes, because this layer or an earlier layer is unknown or invalid.
     Nothing,
 }
 
@@ -48,8 +48,8 @@ pub struct BlobShapes {
     pub known: Vec<(String, Shape)>,
     /// For each layer: the shapes of its weights, or an empty list if the shapes are unknown.
     pub weights: Vec<Vec<Shape>>,
-    /// One problem for each layer whose output shapes cannot be inferred. A layer that fails only
-    /// because of an earlier layer's problem is omitted.
+    /// One problem for each layer whose tops' shapes cannot be inferred. Omits a layer that fails
+    /// only because of an earlier layer's problem.
     pub problems: Vec<Problem>,
 }
 
@@ -169,8 +169,8 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         }
     }
 
-    /// Returns the known shapes of a custom layer's tops. A shape in the options comes first. A top
-    /// that is also a bottom otherwise has the shape of the bottom.
+    /// Returns the known shapes of a custom layer's tops. If the options lack a top's shape, a top
+    /// that is also a bottom keeps the bottom's shape.
     fn custom_tops(&self, layer: &Layer) -> Result<Vec<Option<Shape>>> {
         let top = |(index, name): (usize, &String)| match self.custom.shape(name) {
             Some(shape) => check_shape(shape).map(|()| Some(shape.clone())),
@@ -212,7 +212,7 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         Ok(Inferred::Rule(LayerShapes { bottoms, tops, blobs }))
     }
 
-    /// Checks the shapes of the layer's weights, if this pass checks weights.
+    /// Checks the stored shapes of the layer's weights, unless stored weights are ignored.
     fn check_values(&self, at: usize, blobs: &[Shape]) -> Result<()> {
         match self.weights {
             true => self.net.check_weights(at, blobs),

@@ -14,9 +14,9 @@ use crate::{Limits, Net, Result, Upgraded};
 enum Form {
     /// The blob is unchanged.
     Same,
-    /// The tensor has one axis. A blob in an old file has three axes of size 1 before this axis.
+    /// The tensor has one axis. In an old file, the blob has three axes of size 1 before this axis.
     Vector,
-    /// The tensor's axes are outputs and inputs. A blob in an old file has two axes of size 1
+    /// The tensor's axes are outputs and inputs. In an old file, the blob has two axes of size 1
     /// before these axes.
     Matrix,
     /// A mean or a variance: the blob is a sum that must be divided by the layer's third blob.
@@ -55,8 +55,8 @@ static ROWS: &[Row] = &[
 
 const BATCH_NORM: &str = "BatchNorm";
 
-/// A BatchNorm has the first three of these blobs. In NVCaffe a BatchNorm may have all five blobs.
-/// The divisor is then 1.
+/// The blobs of a BatchNorm: in Caffe the first three, in NVCaffe possibly all five. With five
+/// blobs, the divisor is 1.
 const BATCH_NORM_BLOBS: &[(&str, Form)] = &[
     ("running_mean", Mean),
     ("running_var", Mean),

@@ -33,8 +33,8 @@ pub(crate) fn predict(layers: &mut [Layer], warnings: &mut Vec<String>) {
     }
 }
 
-/// Warns about BatchNorm layers that, as in training, use the mean and the variance of the batch. A
-/// net that was saved during training may have this setting.
+/// Warns about BatchNorm layers that are set to use the mean and the variance of the batch, as in
+/// training. A net that was saved during training may have this setting.
 pub(crate) fn report_statistics(layers: &[Layer], warnings: &mut Vec<String>) {
     let mut found = layers.iter().filter(|layer| {
         let parameters = layer.message.message("batch_norm_param");

@@ -21,9 +21,9 @@ pub(crate) struct Stored {
     /// The shapes of this layer's blobs.
     pub shapes: Vec<Shape>,
     forms: Vec<Form>,
-    /// The positions in the model of the layer's blobs, including blobs shared with other layers.
+    /// Where the model stores the layer's blobs, including blobs that are shared with other layers.
     blobs: Vec<BlobAt>,
-    /// Whether an earlier layer of the net has the same name and therefore gets the weights.
+    /// Whether an earlier layer of the net has the same name, and gets the weights instead.
     taken: bool,
 }
 
@@ -42,9 +42,9 @@ impl Net {
     ///
     /// # Errors
     /// - [`Unsupported`](crate::ErrorKind::Unsupported) for a file that does not contain a net.
-    /// - [`Invalid`](crate::ErrorKind::Invalid) if the net has none of the model's layers with
-    ///   weights. The model may also lack a layer's weights but have unused weights of the same
-    ///   shapes. Caffe would then use the layer's fillers.
+    /// - [`Invalid`](crate::ErrorKind::Invalid) if no layer of the net has weights in the model.
+    ///   Also if the model lacks a layer's weights, but has unused weights of the same shapes: the
+    ///   layer's name may be misspelled.
     /// - [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
     pub fn with_weights(mut self, model: Arc<Model>) -> Result<Self> {
         check_format(&model)?;
@@ -144,8 +144,8 @@ impl Stored {
         Ok(stored)
     }
 
-    /// Returns whether blobs of this layer are missing. The model must have no layer of this name,
-    /// and other layers must share fewer than `needed` blobs with this layer.
+    /// Returns whether blobs of this layer are missing: the model has no layer of this name, and
+    /// other layers share fewer than `needed` blobs with this layer.
     fn lacks(&self, needed: usize) -> bool {
         self.layer.is_none() && self.blobs.len() < needed
     }
@@ -223,8 +223,8 @@ fn shared_names(layer: &Layer) -> impl Iterator<Item = (usize, &Message)> {
     parameters.filter(|(_, parameters)| !parameters.text("name").is_empty())
 }
 
-/// If several layers share a blob, and the model stores a copy for each layer, assigns the last
-/// copy to all of them. Caffe reads every copy into the shared memory, so the last copy remains.
+/// Assigns to layers that share a blob the last copy that the model stores for one of them. Caffe
+/// reads every copy into the shared memory, so the last copy remains.
 fn share(layers: &[Layer], stored: &mut [Stored]) {
     let mut last: HashMap<&[u8], BlobAt> = HashMap::new();
     for (layer, stored) in layers.iter().zip(&*stored) {

@@ -38,7 +38,7 @@ pub fn no_dtype(py: Python<'_>, name: &str) -> PyErr {
     refused(py, "DtypeError", &format!("blobs do not support {name}; the types are {known}"))
 }
 
-/// Returns `None` if NumPy is missing or cannot convert the value.
+/// Returns NumPy's name of a type, or `None` if NumPy is missing or cannot convert the value.
 fn numpys_name(value: &Bound<'_, PyAny>) -> Option<String> {
     let made = value.py().import("numpy").ok()?.call_method1("dtype", (value,)).ok()?;
     Some(made.str().ok()?.to_string_lossy().into_owned())
@@ -81,7 +81,7 @@ fn dimension(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     number("a dimension", value)
 }
 
-/// Fails with a ValueError if the number is out of range.
+/// Converts a number. Raises a ValueError if the number is out of range.
 pub fn number<'py, T>(what: &str, value: &Bound<'py, PyAny>) -> PyResult<T>
 where
     T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
@@ -126,8 +126,8 @@ struct Contexts {
     by_device: Mutex<HashMap<String, Context>>,
 }
 
-/// A child of fork cannot use the parent's contexts, and another thread may have held their lock
-/// during the fork. The child leaks the contexts and the lock.
+/// Returns the contexts of this process. A child of fork gets an empty map, and leaks the parent's
+/// map: its contexts are unusable, and its lock may be held by a thread of the parent.
 fn contexts() -> &'static Mutex<HashMap<String, Context>> {
     static CONTEXTS: AtomicPtr<Contexts> = AtomicPtr::new(std::ptr::null_mut());
     let process = std::process::id();
@@ -171,8 +171,8 @@ pub enum Source {
     Bytes(PyBackedBytes),
 }
 
-/// A `str` or an `os.PathLike` is a path, and a bytes-like object is a file's content. The function
-/// reads an open file.
+/// Converts a `str` or an `os.PathLike` to a path, and a bytes-like object to a file's content.
+/// Reads an open file.
 pub fn source(value: &Bound<'_, PyAny>) -> PyResult<Source> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(Source::Bytes(bytes.clone().into()));

@@ -47,8 +47,8 @@ pub struct Blob {
     shares: AtomicBool,
 }
 
-/// A call on a blob that shares a memory takes this lock after the blob's own lock. The lock
-/// prevents two blobs from writing to their shared memory at the same time.
+/// A call on a blob that shares a memory takes this lock after the blob's own lock, so that two
+/// blobs never write their shared memory at the same time.
 static SHARERS: RwLock<()> = RwLock::new(());
 
 impl Blob {
@@ -122,7 +122,7 @@ impl Blob {
         self.read(py, |blob| Ok(blob.dtype()))
     }
 
-    /// Returns None if the memory was never used.
+    /// Returns the bytes of data or diff, or None if the memory was never used.
     fn values<'py>(&self, py: Python<'py>, part: Part) -> PyResult<Option<Bound<'py, PyBytes>>> {
         loop {
             let (size, head) =
@@ -476,7 +476,7 @@ impl Blob {
     }
 }
 
-/// Returns None if the argument lists dimensions.
+/// Returns the array that the argument contains, or None if the argument lists dimensions.
 fn values_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     if !value.hasattr("__array__")? {
         return Ok(None);
@@ -487,7 +487,7 @@ fn values_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny
 }
 
 impl Blob {
-    /// The blob's type is `dtype` or, by default, the array's type.
+    /// Makes a blob from an array. The blob's type is `dtype` or, by default, the array's type.
     fn of_values(
         array: &Bound<'_, PyAny>,
         dtype: Option<&Bound<'_, PyAny>>,
@@ -548,7 +548,7 @@ impl Blob {
         })
     }
 
-    /// If `layer` is None, the added blob belongs to no layer.
+    /// Adds a copy of this blob to a layer or, if `layer` is None, to the blobs without a layer.
     pub fn add_to(&self, model: &mut syncblob::Model, layer: Option<usize>) -> Result<(), Failure> {
         self.reading(|blob| add(model, layer, blob, Payload::Data))
     }

@@ -8,8 +8,8 @@ use pyo3::types::PyBytes;
 
 use crate::error::{detached, Failure};
 
-/// `write` runs without the interpreter's lock. If `write` returns false, this function returns
-/// None.
+/// Makes a bytes object that `write` fills without the interpreter's lock. Returns None if `write`
+/// returns false.
 pub fn written<'py>(
     py: Python<'py>,
     size: usize,

@@ -2,8 +2,8 @@
 //!
 //! The crate `syncblob` refuses to write to memory that has another owner: that owner may hold a
 //! slice of the memory. Here the other owners are tensors of Python arrays. Arrays access the
-//! memory by pointer, and this crate makes no slices of exported memory. Two calls must not write
-//! to one memory at the same time. The blob's lock and the lock of all sharers prevent this.
+//! memory by pointer, and this crate makes no slices of exported memory. The blob's lock and the
+//! lock of all sharers prevent two calls from writing one memory at the same time.
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 use syncblob::{BlobAny, Dlpack, Error, ErrorKind, LegacyDlpack, Model, Part, Result, Side};
 use syncblob_sys as sys;
 
-/// `call` receives the pointer to pass as `err`.
+/// Makes a call of the C library. `call` passes its argument to C as `err`.
 pub fn check(call: impl FnOnce(*mut sys::sb_error) -> sys::sb_status) -> Result<()> {
     let mut error = MaybeUninit::<sys::sb_error>::uninit();
     match call(error.as_mut_ptr()) {
@@ -45,7 +45,7 @@ pub fn to_device(blob: &BlobAny) -> Result<()> {
     get(|out, err| unsafe { sys::sb_blob_gpu(blob.as_ptr(), sys::SB_DATA, out, err) }).map(drop)
 }
 
-/// Returns false, and copies nothing, if the sizes differ.
+/// Copies data or diff into `room`. If the sizes differ, copies nothing and returns false.
 pub fn copy_values(blob: &BlobAny, part: Part, room: &mut [MaybeUninit<u8>]) -> Result<bool> {
     if blob.count() * blob.dtype().size() != room.len() {
         return Ok(false);
@@ -66,7 +66,7 @@ pub fn check_added(blob: &BlobAny) -> Result<()> {
     get(|out, err| unsafe { sys::sb_blob_cpu(blob.as_ptr(), sys::SB_DATA, out, err) }).map(drop)
 }
 
-/// Returns whether the model's bytes fill `room` exactly.
+/// Writes the model's bytes into `room`. Returns whether the bytes fill `room` exactly.
 pub fn save(model: &Model, room: &mut [MaybeUninit<u8>]) -> Result<bool> {
     // SAFETY: the model is live, and the call writes at most `room.len()` bytes.
     let written = get(|out, err| unsafe {

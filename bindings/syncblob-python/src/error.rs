@@ -59,7 +59,8 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     Ok(PyErr::from_value(value))
 }
 
-/// `path` is the path that was passed to the call, if any.
+/// Makes the exception for an error of a net. `path` is the path that was passed to the call, if
+/// any.
 fn about_net(py: Python<'_>, error: &syncblob_net::Error, path: Option<&Path>) -> PyResult<PyErr> {
     if let Some(error) = error.source().and_then(|source| source.downcast_ref::<Error>()) {
         return exception(py, error);
@@ -145,8 +146,8 @@ fn classes(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     Ok(MODULE.get_or_try_init(py, || py.import(CLASSES).map(Bound::unbind))?.bind(py))
 }
 
-/// A second import of the package gets the same classes, so existing `except` clauses still catch
-/// the errors.
+/// Shares the classes of exceptions with a second import of the package, so that existing `except`
+/// clauses still catch the errors.
 pub fn share_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let classes = classes(module.py())?;
     module.py().import("sys")?.getattr("modules")?.set_item(CLASSES, classes)?;

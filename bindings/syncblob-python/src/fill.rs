@@ -25,7 +25,7 @@ const VARIANCES: [(&str, i32); 3] = [
     ("average", sys::SB_VARIANCE_AVERAGE),
 ];
 
-/// Omitted options keep Caffe's defaults.
+/// Makes a filler from its name and options. Omitted options have Caffe's defaults.
 pub fn filler(
     py: Python<'_>,
     name: &str,

@@ -45,7 +45,7 @@ pub struct Model {
 }
 
 struct Opened {
-    /// Nets may own this model, too.
+    /// Shared with nets that were made from this model.
     model: Arc<syncblob::Model>,
     names: naming::Names,
 }
@@ -56,7 +56,7 @@ impl Opened {
         Self { model, names }
     }
 
-    /// If a net also owns the model, replaces the model with a copy first.
+    /// Returns the model for changes. If a net also owns the model, first replaces it with a copy.
     fn model_mut(&mut self) -> Result<&mut syncblob::Model, Failure> {
         if Arc::get_mut(&mut self.model).is_none() {
             self.model = Arc::new(copy(&self.model)?);
@@ -72,7 +72,7 @@ impl Opened {
     }
 }
 
-/// Sets no limits, because the model has already passed the limits of its load.
+/// Copies a model. Sets no limits, because the model has passed the limits of its load.
 fn copy(model: &syncblob::Model) -> Result<syncblob::Model, Failure> {
     let mut bytes = Vec::new();
     model.write_to(&mut bytes)?;
@@ -86,7 +86,7 @@ impl Model {
         Self { opened: RwLock::new(Opened::new(Arc::new(model))), max_memory }
     }
 
-    /// Later changes of this object do not affect the returned model.
+    /// Returns the model for a net. Later changes of this object do not affect the returned model.
     pub fn share(&self, py: Python<'_>) -> PyResult<Arc<syncblob::Model>> {
         self.read(py, |opened| Ok(Arc::clone(&opened.model)))
     }
@@ -112,7 +112,7 @@ impl Model {
         self.read(name.py(), |opened| Ok(opened.names.index(&bytes)))
     }
 
-    /// The exception's message suggests a similar name.
+    /// Makes the exception for a missing name. The message suggests a similar name.
     fn missing(&self, name: &Bound<'_, PyString>) -> PyResult<PyErr> {
         const MOST_NAMES: usize = 1000; // comparing two names is slow
         const MOST_BYTES: usize = 100;
@@ -425,8 +425,8 @@ impl Model {
     }
 
     /// Writes the file. Unchanged parts are written byte for byte. The path always names the
-    /// complete old file or the complete new file. The loaded file's path is allowed. The default
-    /// limits of `load` do not limit `save`. A path with the extension of another format is
+    /// complete old file or the complete new file, and may be the path of the loaded file. The
+    /// default limits of `load` do not limit `save`. A path with the extension of another format is
     /// refused.
     #[pyo3(name = "save")]
     fn save_to(
@@ -443,8 +443,8 @@ impl Model {
         self.to_bytes(py)
     }
 
-    /// Pickles the content and the memory limit. The other limits are lifted, because the content
-    /// has already passed them.
+    /// Pickles the content and the memory limit. The unpickled model has no other limits, because
+    /// the content has already passed them.
     fn __reduce__<'py>(
         &self,
         py: Python<'py>,
@@ -472,7 +472,7 @@ impl Model {
         self.read(py, |opened| Ok(opened.model.blobs().len()))
     }
 
-    /// If `replace` is true, the value may have another shape and type.
+    /// Replaces a blob. If `replace` is true, the value may have another shape and type.
     fn put(&self, at: BlobAt, value: &Bound<'_, PyAny>, replace: bool) -> PyResult<()> {
         let py = value.py();
         let kept = match replace {
@@ -489,7 +489,8 @@ impl Model {
     }
 }
 
-/// A negative index counts from the end.
+/// Converts an index to a position in a list of `count` blobs. A negative index counts from the
+/// end.
 fn index_of(index: &Bound<'_, PyAny>, count: usize, whose: &str) -> PyResult<usize> {
     let py = index.py();
     let given = match index.extract::<isize>() {
@@ -506,7 +507,7 @@ fn index_of(index: &Bound<'_, PyAny>, count: usize, whose: &str) -> PyResult<usi
     })
 }
 
-/// Refuses an array instead of a list of arrays: each row of the array would become a blob.
+/// Refuses an array where a list of arrays is needed: each row of the array would become a blob.
 fn check_list(blobs: &Bound<'_, PyAny>) -> PyResult<()> {
     if blobs.hasattr("__array__")? || blobs.hasattr("__dlpack__")? {
         return Err(PyTypeError::new_err("blobs must be a list of arrays: pass [array] for one"));

@@ -223,7 +223,7 @@ fn warn(py: Python<'_>, onnx: &Onnx) -> PyResult<()> {
     Ok(())
 }
 
-/// Makes no second copy of the file in memory.
+/// Returns the bytes of the ONNX file, without a second copy in memory.
 fn whole<'py>(py: Python<'py>, onnx: &Onnx) -> PyResult<Bound<'py, PyBytes>> {
     let size = if onnx.needs_external() { 0 } else { onnx.size() }; // `write` refuses a larger file
     let size = usize::try_from(size).unwrap_or(usize::MAX);
@@ -281,7 +281,7 @@ fn model_of(weights: &Bound<'_, PyAny>) -> PyResult<Arc<syncblob::Model>> {
     }
 }
 
-/// Returns None if the weights are bytes or a `Model`.
+/// Returns the path of the weights, or None if the weights are bytes or a `Model`.
 fn path_of(weights: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     let is_path = weights.is_instance_of::<PyString>() || weights.hasattr("__fspath__")?;
     is_path.then(|| arguments::path(weights)).transpose()

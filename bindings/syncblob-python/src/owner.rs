@@ -19,8 +19,8 @@ enum Owner {
 }
 
 thread_local! {
-    /// The owners that `outlived_by_owners` will release on this thread. None if the function is
-    /// not running.
+    /// The owners that `outlived_by_owners` will release on this thread. None while that function
+    /// is not running.
     static LATER: RefCell<Option<Vec<Owner>>> = const { RefCell::new(None) };
 }
 
@@ -44,7 +44,7 @@ pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// If the queue is empty, removes the queue and returns None.
+/// Removes an owner from the queue and returns it. If the queue is empty, removes the queue.
 fn next() -> Option<Owner> {
     LATER.with_borrow_mut(|later| {
         let owner = later.as_mut()?.pop();

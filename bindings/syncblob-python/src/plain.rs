@@ -6,7 +6,7 @@ use syncblob_net::{Field, Message, Value};
 
 use crate::arguments::text;
 
-/// The fields that are attributes of a layer in Python. All others are parameters.
+/// The fields that Python sees as attributes of a layer. All others are parameters.
 const ATTRIBUTES: &[&str] = &["name", "type", "bottom", "top"];
 
 pub fn parameters<'py>(py: Python<'py>, layer: &Message) -> PyResult<Bound<'py, PyDict>> {

@@ -71,7 +71,7 @@ pub fn to_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     asarray(value.py())?.call1((value,))
 }
 
-/// `copy` has the meaning that NumPy defines for `__array__`.
+/// Converts an array as `__array__` does: NumPy defines the meaning of `dtype` and `copy`.
 pub fn converted<'py>(
     array: Bound<'py, PyAny>,
     dtype: Option<&Bound<'py, PyAny>>,
@@ -125,7 +125,7 @@ fn is_own(capsule: &Bound<'_, PyAny>) -> bool {
     std::ptr::eq(context.cast(), &raw const OWN)
 }
 
-/// The capsule deletes the tensor if no consumer takes the tensor.
+/// Makes a capsule, which deletes the tensor if no consumer takes the tensor.
 pub fn capsule(py: Python<'_>, tensor: Dlpack) -> PyResult<Bound<'_, PyAny>> {
     let tensor = tensor.into_raw();
     // SAFETY: the name is static, and the destructor expects a tensor of this type.
@@ -155,7 +155,7 @@ pub fn legacy_capsule(py: Python<'_>, tensor: LegacyDlpack) -> PyResult<Bound<'_
     Ok(capsule)
 }
 
-/// Returns the content of a capsule if the capsule has this name.
+/// Returns the tensor in a capsule, if the capsule has this name.
 ///
 /// # Safety
 /// `capsule` is a Python object, possibly one whose destructor is running.
@@ -226,7 +226,7 @@ fn ask<'py>(array: &Bound<'py, PyAny>, device: i32) -> PyResult<Bound<'py, PyAny
     }
 }
 
-/// The error contains NumPy's name of the type.
+/// Refuses a type that blobs do not support. The error contains NumPy's name of the type.
 fn check_dtype(py: Python<'_>, dtype: sys::sb_dl_data_type) -> PyResult<()> {
     const KINDS: [&str; 7] = ["int", "uint", "float", "opaque", "bfloat", "complex", "bool"];
     let kind = KINDS.get(usize::from(dtype.code)).unwrap_or(&"unknown");
@@ -263,7 +263,7 @@ fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
             Ok(BlobAny::from_dlpack(context, tensor)?)
         });
     }
-    // SAFETY: as above.
+    // SAFETY: `raw` is a live object.
     if let Some(tensor) = unsafe { content(raw, LEGACY) } {
         let tensor = tensor.cast::<sys::sb_dl_managed>();
         // SAFETY: the capsule's tensor is alive.
@@ -272,7 +272,7 @@ fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
         rename(capsule, USED_LEGACY)?;
         let tensor = Raw(tensor);
         return detached(capsule.py(), || {
-            // SAFETY: as above.
+            // SAFETY: as for the versioned tensor.
             Ok(unsafe {
                 match is_own {
                     true => BlobAny::from_dlpack(context, LegacyDlpack::from_raw(tensor.get())),

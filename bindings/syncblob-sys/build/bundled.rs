@@ -121,7 +121,7 @@ fn copy_headers(from: &Path, to: &Path) -> Result<(), String> {
     add_headers(from, to)
 }
 
-/// Keeps the headers that `to` already contains.
+/// Copies headers to `to`, and keeps other headers there.
 pub fn add_headers(from: &Path, to: &Path) -> Result<(), String> {
     let copy = || {
         fs::create_dir_all(to)?;
@@ -151,7 +151,7 @@ fn compile<'a>(
     let mut build = new_build(root, out)?;
     build
         .define("SB_EXPERIMENTAL", None)
-        // Without this flag the results of fillers and sums depend on the compiler.
+        // Without this flag, compilers would round the results of fillers and sums differently.
         .flag("-ffp-contract=off")
         .flag("-fno-math-errno") // allows vector instructions
         .include(root)

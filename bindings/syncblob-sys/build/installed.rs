@@ -44,7 +44,8 @@ pub fn link() -> Result<Linked, String> {
     })
 }
 
-/// If this function returns true, the build must also link the library's dependencies.
+/// Returns whether only a static library is installed. The build must then link its dependencies,
+/// too.
 fn is_static_only(installed: &Library) -> bool {
     let has = |name: &str| installed.link_paths.iter().any(|dir| dir.join(name).is_file());
     has("libsyncblob.a") && !has("libsyncblob.so")

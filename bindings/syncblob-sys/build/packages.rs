@@ -16,7 +16,7 @@ pub fn find(name: &str, version: &str, otherwise: &str) -> Result<Library, Strin
     Ok(library)
 }
 
-/// Returns None if pkg-config works but does not find the library.
+/// Explains why pkg-config cannot be used. Returns None if it works but does not find the library.
 pub fn explain(name: &str, error: Error) -> Option<String> {
     match error {
         Error::EnvNoPkgConfig(variable) => {

@@ -1,5 +1,5 @@
-/* A backend in a shared library, for the tests of Rust and Python. Opens a device of every number.
-   All devices allocate from one array, and never reuse freed memory. */
+/* A backend in a shared library, for the tests of Rust and Python. Every device number exists. All
+   devices allocate from one array, and never reuse freed memory. */
 #include <syncblob/backend.h>
 
 #include <string.h>

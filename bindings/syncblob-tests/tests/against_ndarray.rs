@@ -316,8 +316,8 @@ impl Pair {
         self.make_memories();
     }
 
-    /// Makes each memory now. A memory that the library makes later may have another capacity than
-    /// its reference copy.
+    /// Makes each memory now. If the library made a memory later, its capacity could differ from
+    /// the capacity of its reference copy.
     fn make_memories(&self) {
         for blob in &self.blobs {
             blob.memory(Part::Data).and_then(|_| blob.memory(Part::Diff)).unwrap();

@@ -42,7 +42,7 @@ fn check(file: &Path, library: &Path) -> (bool, String) {
     (ran.status.success(), String::from_utf8_lossy(&ran.stderr).into_owned())
 }
 
-/// Cargo may have built the crate several times. Only a build with all features compiles `works`.
+/// Returns the build of the crate that has all features: only with it does `works` compile.
 fn library(works: &Path) -> PathBuf {
     let folder = env::current_exe().unwrap().parent().unwrap().to_owned();
     let mut kept: Vec<_> = fs::read_dir(folder)

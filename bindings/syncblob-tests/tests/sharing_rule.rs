@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use syncblob::{Blob, ErrorKind, MemoryHandle, Part};
 
-// --- the simplified world: calls that the compiler and the owner count allow ----
+// --- a simplified model: calls that the compiler and the owner count allow ----
 
 const OWNERS: usize = 3;
 const MEMORIES: usize = 3;
@@ -110,8 +110,8 @@ fn successors(state: &State, rule: Rule) -> Vec<State> {
     next
 }
 
-/// In a sound state every slice points to its owner's current memory. No other slice points to the
-/// memory of a mutable slice.
+/// Returns whether a state is sound: every slice points to its owner's current memory, and no other
+/// slice points to the memory of a mutable slice.
 fn is_sound(state: &State) -> bool {
     let slices: Vec<_> = state.iter().flat_map(|owner| owner.slices).flatten().collect();
     let is_alone =
@@ -161,7 +161,7 @@ fn every_part_of_the_rule_is_needed() {
 struct Scene {
     blobs: [Blob<f32>; 2],
     handle: Option<MemoryHandle>,
-    memories: [usize; 3], // 0: no handle
+    memories: [usize; 3], // indexed by owner; 0 without a handle
     values: Vec<f32>,     // indexed by memory
 }
 

@@ -63,7 +63,8 @@ fn softmax_loss(scores: &mut [f64; CLASSES], label: usize) -> f64 {
     loss
 }
 
-/// Each rank divides by the size of the whole batch, because the ranks sum their parts.
+/// Computes this rank's part of the gradient, and returns its part of the loss. Both are divided by
+/// the size of the whole batch.
 fn backward(net: &mut Net, samples: impl Iterator<Item = usize>) -> Result<f64> {
     let (weights, bias) = (net.weights.data()?, net.bias.data()?);
     let mut sums = [[0.0; FEATURES]; CLASSES];
@@ -191,7 +192,7 @@ fn print(run: &Run, losses: &[f64]) {
     }
 }
 
-/// If this rank fails, aborts all ranks, because the other ranks would wait for this rank.
+/// Runs one rank of MPI. If the rank fails, aborts all ranks, because they would wait for it.
 #[cfg(feature = "mpi")]
 fn train_mpi(run: &Run) {
     use mpi::traits::Communicator;

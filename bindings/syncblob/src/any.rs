@@ -264,7 +264,7 @@ impl BlobAny {
     /// Converts the blob to a [`Blob`] of elements `T`.
     ///
     /// # Errors
-    /// Returns `self` if the elements are of another type.
+    /// Returns `self` if the elements are not `T`.
     pub fn downcast<T: Element>(self) -> Result<Blob<T>, Self> {
         T::unwrap(self)
     }

@@ -77,8 +77,8 @@ impl fmt::Display for Part {
     }
 }
 
-/// Which memories a call has replaced. Only [`Blob::shrink_to_fit`] copies the old elements to the
-/// new memory.
+/// Reports which memories a call has replaced. Only [`Blob::shrink_to_fit`] copies the old elements
+/// to the new memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Reallocated {
@@ -205,8 +205,8 @@ impl<T: Element> Blob<T> {
         Ok(copy)
     }
 
-    /// Copies the source's shape, and the bytes of data or diff. A memory that was never written is
-    /// not copied, so that the new blob does not allocate memory for zeros.
+    /// Copies the source's shape, and the bytes of data or diff. Skips a memory that was never
+    /// written, so that the new blob does not allocate memory for zeros.
     pub(crate) fn take_written(&mut self, source: &Self, part: Part) -> Result<()> {
         if source.head(part)? != Head::Uninitialized {
             return self.copy_from_reshape(part, source);
@@ -266,7 +266,7 @@ impl<T: Element> Blob<T> {
         self.raw()
     }
 
-    /// Records that a memory may be shared, so methods that write must check for sharers.
+    /// Records that a memory may be shared. From now on, methods that write check for sharers.
     pub(crate) fn note_share(&self) {
         // Relaxed suffices: a writer has `&mut self`, so the writer's load is ordered after this
         // store.
@@ -395,7 +395,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         let blob = self.zeros(shape)?;
         let elements = blob.unfilled()?;
         for i in 0..blob.count() {
-            // SAFETY: `unfilled` covers `count` elements.
+            // SAFETY: `unfilled` has returned memory for `count` elements.
             unsafe { elements.add(i).write(value(i)) };
         }
         Ok(blob)
@@ -409,7 +409,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         let blob = self.zeros(shape)?;
         blob.need_count(values.len())?;
         let elements = blob.unfilled()?;
-        // SAFETY: `unfilled` covers `count` elements of a fresh memory, which `values` cannot
+        // SAFETY: `unfilled` has returned fresh memory for `count` elements, which `values` cannot
         // overlap.
         unsafe { ptr::copy_nonoverlapping(values.as_ptr(), elements, values.len()) };
         Ok(blob)

@@ -67,7 +67,7 @@ unsafe extern "C" fn run_tasks<F: ParallelFor>(
     }
 }
 
-/// The [`ParallelFor`] that uses rayon's current thread pool.
+/// A [`ParallelFor`] that runs the tasks on rayon's current thread pool.
 #[cfg(feature = "rayon")]
 pub(crate) fn rayon_for(tasks: usize, task: &(dyn Fn() + Sync)) {
     use rayon::prelude::*;
@@ -117,7 +117,7 @@ unsafe extern "C" fn free<A: GlobalAlloc + Sync>(
 }
 
 /// The state of `lend_blobs`: the closure that returns blobs, the blob that the library is using,
-/// and the failure of the closure.
+/// and the closure's failure.
 struct Lender<F, E> {
     values: F,
     lent: Option<BlobAny>,

@@ -280,8 +280,8 @@ impl<'a, T: Element> List<'a, T> {
     }
 }
 
-/// Converts a rank or a number of ranks for C. C refuses `i32::MAX`, so any larger number becomes
-/// `i32::MAX`.
+/// Converts a rank or a number of ranks for C. A number above `i32::MAX` becomes `i32::MAX`, which
+/// C refuses.
 fn count_to_c(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }

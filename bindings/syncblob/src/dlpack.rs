@@ -316,7 +316,7 @@ impl<T: Element> Blob<T> {
     /// share of the old memory. Other owners keep the memory.
     ///
     /// # Errors
-    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) for another shape; errors of
+    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) when the shapes differ; errors of
     /// [`from_dlpack`](Blob::from_dlpack).
     #[doc(alias = "sb_blob_from_dlpack")]
     pub fn set_dlpack(&mut self, part: Part, tensor: impl Tensor) -> Result<()> {

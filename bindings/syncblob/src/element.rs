@@ -125,19 +125,19 @@ pub(crate) mod sealed {
 
 /// A type that a [`Blob`] can hold.
 ///
-/// The trait is sealed: only the C library's element types implement the trait. Any bytes are a
-/// valid value of each type.
+/// The trait is sealed: only the C library's element types implement the trait. For each of them,
+/// any bytes are a valid value.
 pub trait Element:
     sealed::Sealed + Copy + Send + Sync + PartialEq + fmt::Debug + Sized + 'static
 {
-    /// The element type as a value.
+    /// The element type, as a [`Dtype`].
     const DTYPE: Dtype;
 
-    /// Whether [`word`](Element::word) returns a word for some values.
+    /// Whether [`word`](Element::word) returns a word for at least one value.
     #[doc(hidden)]
     const HAS_WORDS: bool;
 
-    /// Returns the word for a value that human-readable text cannot represent as a number.
+    /// Returns the word, such as "NaN", for a value that JSON cannot represent as a number.
     #[doc(hidden)]
     fn word(&self) -> Option<&'static str>;
     #[doc(hidden)]
@@ -145,7 +145,7 @@ pub trait Element:
     /// Returns the nearest `f64`.
     #[doc(hidden)]
     fn to_f64(self) -> f64;
-    /// Returns the exact value of an integer, or `None` for other types.
+    /// Returns an integer's exact value, or `None` for a float.
     #[doc(hidden)]
     fn to_integer(self) -> Option<i128>;
     #[doc(hidden)]
@@ -169,8 +169,8 @@ pub trait Reduced: Element {}
 /// An [`Element`] that has arithmetic and that Caffe's files can store: `f32` or `f64`.
 pub trait Float: Readable + Reduced {}
 
-/// Items of [`Element`] for integers and halves. serde writes an integer as a number, and the bits
-/// of a half as an integer.
+/// Implements the words of [`Element`] for integers and halves, which need none: serde writes a
+/// half as an integer with the same bits.
 macro_rules! no_words {
     () => {
         const HAS_WORDS: bool = false;

@@ -55,7 +55,7 @@ error_kinds! {
     Uninitialized = SB_ERR_UNINITIALIZED,
     /// Not supported for this type, file or device.
     Unsupported = SB_ERR_UNSUPPORTED,
-    /// A memory, blob or stream of another context or device.
+    /// A memory, blob or stream that belongs to a different context or device.
     WrongDevice = SB_ERR_WRONG_DEVICE,
     /// The memory to be written is shared.
     Shared = SB_ERR_SHARED,
@@ -117,7 +117,7 @@ pub struct Error {
 }
 
 impl ErrorKind {
-    /// Returns the kind for an error of a reader or a writer.
+    /// Returns the kind of an error of the caller's reader or writer.
     pub(crate) fn of_io(error: &io::Error) -> Self {
         let inner = error.get_ref();
         let own = inner.and_then(|inner| match inner.downcast_ref::<Error>() {
@@ -153,7 +153,7 @@ impl Error {
         Self::with_message(kind, kind.code(), message.into())
     }
 
-    /// Makes the error of a call that returns only a status.
+    /// Makes the error for a C function that returns only a status.
     pub(crate) fn from_code(code: i32) -> Self {
         // SAFETY: the function takes any number and returns static text.
         let text = unsafe { ffi::static_text(sys::sb_status_text(code)) };
@@ -185,7 +185,7 @@ impl Error {
         }
     }
 
-    /// Makes an error from the error of a reader or writer that this crate has called itself.
+    /// Converts an error of a reader or writer that this crate, not the library, has called.
     pub(crate) fn from_io(error: io::Error) -> Self {
         let kind = ErrorKind::of_io(&error);
         let device_code = error.raw_os_error().unwrap_or(0);

@@ -27,8 +27,8 @@ pub(crate) fn get<T>(call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_st
     Ok(unsafe { out.assume_init() })
 }
 
-/// Like `get`, for a struct that may grow in newer versions. The caller must set the size in `out`,
-/// but no other field.
+/// Like `get`, for a struct that may grow in newer versions. The caller sets `struct_size` in
+/// `out`, and leaves all other fields 0.
 pub(crate) fn fill<T>(
     mut out: T,
     call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_status,
@@ -81,13 +81,13 @@ pub(crate) fn by_name<T: Copy + Display>(name: &str, what: &str, all: &[T]) -> R
 }
 
 /// Converts a count or a dimension from C, which is never negative. A negative number would become
-/// 0: code for a panic would make `data_mut` a third slower.
+/// 0, because a panic here would make `data_mut` a third slower.
 pub(crate) fn to_usize(value: i64) -> usize {
     usize::try_from(value).unwrap_or(0)
 }
 
-/// Converts a number for C. C refuses `i64::MAX`, so any larger number becomes `i64::MAX`.
-/// `as_given` corrects the number in C's message.
+/// Converts a number for C. A number above `i64::MAX` becomes `i64::MAX`, which C refuses:
+/// `as_given` then corrects the number in C's message.
 pub(crate) fn to_i64(value: usize) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

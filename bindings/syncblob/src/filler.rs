@@ -132,8 +132,8 @@ impl Filler {
     ///
     /// # Errors
     /// - [`Malformed`](ErrorKind::Malformed), with the field and its offset. Reasons: the message
-    ///   is damaged, the type or `variance_norm` is unknown, no shape makes a number valid, or a
-    ///   type other than gaussian has a `sparse`. Other numbers that the type does not use are
+    ///   is damaged, the type or `variance_norm` is unknown, a number is invalid for every shape,
+    ///   or a type other than gaussian has a `sparse`. Other numbers that the type does not use are
     ///   ignored.
     /// - [`DataLimit`](ErrorKind::DataLimit) above 2 GiB − 1.
     pub fn from_proto(bytes: &[u8]) -> Result<Self> {

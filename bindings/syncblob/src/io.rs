@@ -193,9 +193,8 @@ fn exchange(failure: Option<Failure>) -> Option<Failure> {
     (!kept.is_null()).then(|| *unsafe { Box::from_raw(kept) })
 }
 
-/// Stores a failure, which `with_callbacks` reads after C has returned. A failure replaces an
-/// earlier failure, since C reports the last failure. As an exception, an error does not replace a
-/// panic.
+/// Stores a failure, which `with_callbacks` reads after C has returned. The last failure is kept,
+/// because C reports the last failure, but an error does not replace a panic.
 fn keep(failure: Failure) {
     let (kept, lost) = match exchange(None) {
         Some(Failure::Panicked(payload)) => (Failure::Panicked(payload), Some(failure)),
@@ -267,7 +266,8 @@ pub(crate) fn borrow_reader<R: ReadAt, T>(
     with_callbacks(|| call(&source))
 }
 
-/// Makes a call that, on success, takes ownership of the reader until C closes the source.
+/// Makes a call that keeps the reader: if the call succeeds, C owns the reader until C closes the
+/// source.
 pub(crate) fn lend_reader<R: ReadAt + Send + Sync + 'static, T>(
     reader: R,
     call: impl FnOnce(*const sys::sb_source) -> Result<T>,

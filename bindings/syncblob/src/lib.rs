@@ -72,8 +72,8 @@
 //! counts as one owner. A `&`[`SyncedMemory`] is not an owner: it borrows an owner.
 //!
 //! *Slices stay valid.* A slice borrows its owner. The memory behind the slice stays allocated
-//! until its last owner releases the memory, or until a call replaces the storage. These calls are
-//! a set, an evict, and a write to read-only storage.
+//! until its last owner releases the memory, or until a call replaces the storage. A set, an evict,
+//! and a write to read-only storage replace the storage.
 //!
 //! - The last release happens when the last owner ends. The slice's owner cannot end, because it is
 //!   borrowed.

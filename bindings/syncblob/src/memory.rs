@@ -214,8 +214,8 @@ impl SyncedMemory {
         unsafe { Context::retain(sys::sb_mem_context(self.raw())) }
     }
 
-    /// Adds an owner. Not public, because a blob must record that its memory is shared
-    /// (`Blob::handle`).
+    /// Adds an owner. Not public: programs call `Blob::handle`, which also records that the blob's
+    /// memory is shared.
     pub(crate) fn retain(&self) -> MemoryHandle {
         // SAFETY: the memory is live.
         let raw = unsafe { sys::sb_mem_retain(self.raw()) };
@@ -500,7 +500,7 @@ fn aligned(start: *mut u8, bytes: usize) -> Result<*mut u8> {
 /// # }
 /// ```
 impl SyncedMemory {
-    /// Queues the copy from the host to the device.
+    /// Queues a copy of the bytes from the host to the device.
     ///
     /// # Errors
     /// [`NoDevice`](ErrorKind::NoDevice); [`Uninitialized`](ErrorKind::Uninitialized) for memory
@@ -511,7 +511,7 @@ impl SyncedMemory {
         self.queue(stream, sys::sb_mem_async_gpu_push)
     }
 
-    /// Queues the copy from the device to the host.
+    /// Queues a copy of the bytes from the device to the host.
     ///
     /// # Errors
     /// Errors of [`push`](SyncedMemory::push), with the sides exchanged.
@@ -520,7 +520,7 @@ impl SyncedMemory {
         self.queue(stream, sys::sb_mem_async_cpu_pull)
     }
 
-    /// Queues the copy that brings the newest bytes to `side`, if they are not there yet.
+    /// Queues a copy of the newest bytes to `side`, unless `side` already has them.
     ///
     /// # Errors
     /// Errors of [`data`](SyncedMemory::data) and [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on).

@@ -27,7 +27,7 @@ impl Access {
     }
 }
 
-/// Passes the content of a box to `call`, which owns the content if it succeeds.
+/// Passes the content of a box to `call`. If `call` succeeds, `call` owns the content.
 pub(crate) fn give<O, R>(owner: Box<O>, call: impl FnOnce(*mut c_void) -> Result<R>) -> Result<R> {
     let owner = ManuallyDrop::new(Pinned(Box::into_raw(owner)));
     let result = call(owner.0.cast());
@@ -82,8 +82,8 @@ impl<O: ?Sized> Drop for Pinned<O> {
     }
 }
 
-/// An owner, of any type, of memory that C uses. All owners have the same deleter, so `reclaim`
-/// knows that C's pointer is a boxed `Lent`.
+/// An owner, of any type, of memory that C uses. All owners have one deleter, so `reclaim` knows
+/// that the pointer from C is a boxed `Lent`.
 struct Lent(Pinned<dyn Any + Send + Sync>);
 
 impl Lent {
@@ -92,8 +92,8 @@ impl Lent {
     }
 }
 
-/// Makes a call that takes memory back from C, and returns the memory's owner. The memory's deleter
-/// is `drop_lent`.
+/// Makes a call that takes memory back from C, and returns the memory's owner. The memory must have
+/// the deleter `drop_lent`.
 ///
 /// # Safety
 /// On success `call` returns the pointer that was passed with the deleter. C then no longer uses

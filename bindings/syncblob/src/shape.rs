@@ -27,7 +27,7 @@ pub struct Shape {
     /// Only the first `num_axes` elements are initialised, because each reshape makes a shape and
     /// must be fast.
     dims: [MaybeUninit<i64>; MAX_AXES],
-    /// The number of given axes, which may be larger than the length of `dims`.
+    /// The number of axes that the caller gave, which may exceed the length of `dims`.
     num_axes: usize,
     /// Whether a dimension is beyond `i64`.
     overflows: bool,

@@ -32,7 +32,7 @@ pub struct Sim<'c> {
     context: &'c Context,
 }
 
-/// When queued work runs.
+/// Determines when queued work runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Schedule {
@@ -146,7 +146,7 @@ impl<'c> Sim<'c> {
     }
 
     /// Makes the `nth` call of an operation fail, counted from now: 1 is the next call. Replaces
-    /// all faults that were set before. If `nth` is 0, only removes these faults.
+    /// all faults that were set before. If `nth` is 0, only removes them.
     ///
     /// # Errors
     /// [`Forked`](crate::ErrorKind::Forked).

@@ -33,8 +33,8 @@ impl Stream<'static> {
 
 impl<'a> Stream<'a> {
     /// Makes a stream whose owner outlives the result. Only memories of `context` may use the
-    /// stream. Another context of the same CUDA device could use the stream, too. But that context
-    /// would not forget the stream before the stream is destroyed.
+    /// stream. Another context of the same CUDA device is excluded, because it would not forget the
+    /// stream before the stream is destroyed.
     ///
     /// # Safety
     /// `raw` is live for `'a`. Before `raw` is destroyed, `context` forgets `raw` or is destroyed.

@@ -196,7 +196,7 @@ fn a_queued_copy_keeps_the_owner() {
     let (owner, dropped) = Counted::new(vec![5.0_f32; 4]);
     let mut blob = Blob::in_context(&context).from_shared([4], owner).unwrap();
     let copy = blob.memory(Part::Data).unwrap().push((&stream).into()).unwrap();
-    std::mem::forget(copy); // the result must not depend on the guard's drop
+    std::mem::forget(copy); // the result must not depend on the drop of `copy`
     assert_eq!((dropped(), blob.head(Part::Data).unwrap()), (0, Head::Synced));
     blob.memory_mut(Part::Data).unwrap().evict(Side::Host).unwrap();
     assert_eq!((dropped(), blob.head(Part::Data).unwrap()), (1, Head::AtGpu));

@@ -64,7 +64,7 @@ impl World {
     }
 }
 
-/// Returns None if a call that runs this callback uses the object.
+/// Locks an object, or returns None if a call that runs this callback uses the object.
 fn free<T>(of: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match of.try_lock() {
         Ok(free) => Some(free),
@@ -372,7 +372,7 @@ fn part() -> Part {
 
 fn put(world: &World, blob: Blob<f32>) -> Result {
     let before = world.slot().and_then(|mut slot| slot.replace(blob));
-    drop(before); // without the slot's lock; other steps drop blobs under the lock
+    drop(before); // without the slot's lock, unlike other steps
     Ok(())
 }
 

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
 
 /// Writes bytes to `out` until a call fails or the archive is abandoned. Later writes discard their
-/// bytes and report success. A dropped `ZipWriter` completes its archive even after a failure. If a
-/// write failed, the drop would print an error or panic.
+/// bytes and report success: a dropped `ZipWriter` completes its archive, and would print an error
+/// or panic if a write failed.
 pub struct Until<'a, W: Write + Seek> {
     out: BufWriter<W>,
     at: u64,

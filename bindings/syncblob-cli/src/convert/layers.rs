@@ -6,10 +6,10 @@ use super::names::{self, Parsed, Role};
 use super::plan::Plan;
 use crate::source::{Failure, Kind, Layer, Result};
 
-/// The source of the values of a blob in the output.
+/// The source of an output blob's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// The tensor with this index in the plan's items.
+    /// The tensor at this index of `Plan::items`.
     Item(usize),
     /// The value 1, for the factor of a BatchNorm whose mean and variance were already divided by
     /// the original factor.
@@ -42,14 +42,14 @@ pub fn of(plan: &Plan) -> Result<Vec<(Layer, Vec<Content>)>> {
 
 type Found = Vec<(Layer, BTreeMap<usize, Content>)>;
 
-/// Returns the names of layers that have a tensor called running_mean or running_var.
+/// Returns the layers that have a tensor called `running_mean` or `running_var`.
 fn norms(plan: &Plan) -> HashSet<&str> {
     let unplaced = plan.items.iter().filter(|item| item.place.is_none());
     let parsed = unplaced.filter_map(|item| names::parse(&item.name));
     parsed.filter(|parsed| parsed.role == Role::Statistics).map(|parsed| parsed.layer).collect()
 }
 
-/// Adds the layer if it is new.
+/// Returns a tensor's layer and blob number, which its name contains. Adds the layer if it is new.
 fn place_by_name(
     name: &str,
     norms: &HashSet<&str>,
@@ -93,7 +93,8 @@ fn both(plan: &Plan, other: Content, name: &str, blob: usize) -> Failure {
     ))
 }
 
-/// Refuses a missing blob, because a Caffe file identifies blobs only by their order.
+/// Returns the layer's blobs in order. Refuses a missing blob, because a Caffe file identifies
+/// blobs only by their order.
 fn complete(layer: Layer, mut blobs: BTreeMap<usize, Content>) -> Result<(Layer, Vec<Content>)> {
     if layer.scale_applied && blobs.len() >= 2 {
         blobs.entry(2).or_insert(Content::One);

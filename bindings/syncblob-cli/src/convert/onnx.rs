@@ -181,7 +181,7 @@ fn meant_output(net: &Net, outputs: &[String]) -> String {
     }
 }
 
-/// The failure has one line for each layer that cannot be converted, followed by advice.
+/// Makes a failure with one line for each layer that cannot be converted, followed by advice.
 fn not_converted(error: &syncblob_net::Error, task: &NetTask, net: &Net) -> Failure {
     let (problems, has_weights) = (error.problems(), net.model().is_some());
     let mut text = error.to_string();
@@ -209,7 +209,7 @@ struct Opened {
     model: Option<File>,
 }
 
-/// `inputs` is a prototxt, a model, or a prototxt and then a model.
+/// Opens the net in `inputs`: a prototxt, a model, or a prototxt and then a model.
 fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<Opened> {
     let (prototxt, model) = match inputs {
         [prototxt, model] => (Some(prototxt), Some(model)),
@@ -252,7 +252,8 @@ fn is_of_tensors(path: &Path) -> bool {
     format.is_some_and(|format| !matches!(format, FileFormat::Caffe(_)))
 }
 
-/// If the file is a model, the returned error is about the order of the files.
+/// Makes the failure for an invalid prototxt. If the file is a model, explains the order of the
+/// files.
 fn of_text(path: &Path, error: syncblob_net::Error) -> Failure {
     match Model::open(path) {
         Ok(_) => Failure::Unsupported("this is a model: the prototxt comes first".into()),

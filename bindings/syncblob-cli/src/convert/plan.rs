@@ -16,7 +16,7 @@ use crate::text::{is_plain, shortened};
 /// The maximum number of bytes of a name in a zip archive.
 const MAX_MEMBER_NAME: usize = u16::MAX as usize;
 
-/// The maximum number of characters of a name in an error message.
+/// Error messages shorten longer names to this many characters.
 const NAME: usize = 60;
 
 pub struct Wishes<'a> {
@@ -58,7 +58,7 @@ pub struct Item {
     pub origin: Origin,
 }
 
-/// The source of the values of a tensor in the output.
+/// The source of an output tensor's values.
 #[derive(Clone)]
 pub enum Origin {
     /// The tensor with this index in `Source::tensors`.

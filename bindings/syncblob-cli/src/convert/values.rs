@@ -133,15 +133,15 @@ impl<'a> Reader<'a> {
                 Err(_) => Err(Failure::Interrupted),
             }
         });
-        // If a write fails, the error in `written` has also stopped the read. An error that is only
-        // in `read` is about the input.
+        // If a write fails, `written` has the failure, and `read` has only the `Interrupted` that
+        // stopped the read. Any other error in `read` is about the input.
         written?;
         read.map_err(|failure| about_input(self.input, failure))?;
         self.count(item, overflows);
         Ok(())
     }
 
-    /// Returns how many values became infinite.
+    /// Passes the values of `blob` to `sink`. Returns how many values became infinite.
     fn hand_on(&self, item: &Item, blob: &BlobAny, sink: Sink) -> Result<usize> {
         let ready = self.is_ready(item);
         each!(Values::of(blob, Part::Data)?, values => hand_on(values, ready, item, sink))
@@ -173,7 +173,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Converts the values unless `ready` is true. Returns how many values became infinite.
+/// Passes values to `sink`, and first converts them unless `ready` is true. Returns how many values
+/// became infinite.
 fn hand_on<S: Element + NoUninit>(
     values: &[S],
     ready: bool,

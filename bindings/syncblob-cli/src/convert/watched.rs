@@ -19,8 +19,8 @@ const LEAST: u64 = BUFFER as u64;
 /// The maximum number of bytes to copy between two checks for a signal.
 const MOST: u64 = 64 << 20;
 
-/// Opens the file to copy from. Returns None if the path no longer names the file that `before`
-/// describes, or if the system cannot copy between files.
+/// Opens the model's file again, to copy from it. Returns None if the path no longer names the file
+/// that `before` describes, or if the system cannot copy between files.
 pub fn same_file(path: &Path, before: &Metadata) -> Option<File> {
     let file = File::open(path).ok().filter(|_| cfg!(target_os = "linux"))?;
     system::is_same(before, &file.metadata().ok()?).then_some(file)

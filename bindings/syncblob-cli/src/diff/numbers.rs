@@ -1,4 +1,4 @@
-//! Measures how much two payloads of the same length differ.
+//! Measures how much two payloads differ: data or diffs of blobs, of the same length.
 
 use crate::values::Values;
 
@@ -16,8 +16,8 @@ pub struct Numbers {
     pub differing: usize,
     pub nan_only_a: usize,
     pub nan_only_b: usize,
-    /// The largest absolute difference between two values that are not NaN. The difference is
-    /// infinite if one value is infinite and the other value is different.
+    /// The largest absolute difference between two values that are not NaN. If only one of the
+    /// values is infinite, or both with different signs, the difference is infinite.
     pub max_abs: f64,
     pub max_rel: f64,
     /// The index and the values of the first element with the largest difference beyond the
@@ -72,7 +72,7 @@ impl Counting {
         Self { numbers: Numbers::default(), tolerance, worst: -1.0 }
     }
 
-    /// Both payloads must have the same number of values.
+    /// Compares more values. `a` and `b` must have the same length.
     pub fn add(&mut self, a: Values, b: Values) {
         let (values_a, values_b, begin) = (a, b, self.numbers.count);
         // Different 64-bit integers may be equal as f64.
@@ -114,7 +114,7 @@ mod tests {
         for range in [0..a.len() / 2, a.len() / 2..a.len()] {
             twice.add(a.slice(range.clone()), b.slice(range));
         }
-        assert_eq!(format!("{:?}", once.numbers), format!("{:?}", twice.numbers)); // NaN has equal texts
+        assert_eq!(format!("{:?}", once.numbers), format!("{:?}", twice.numbers)); // NaN == NaN
         once.numbers
     }
 

@@ -31,7 +31,7 @@ pub struct Table<W> {
     is_empty: bool,
 }
 
-/// The maximum number of characters of a name that are shown.
+/// Longer names are shortened to this many characters.
 const NAME: usize = 60;
 
 const HEADINGS: [&str; 6] = ["tensor", "differing", "of", "max abs", "max rel", ""];

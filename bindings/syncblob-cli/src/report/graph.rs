@@ -13,10 +13,10 @@ use crate::text::{grouped, shortened};
 const MAX_ROWS: usize = 600;
 /// The maximum number of lanes. Additional blobs share the last lane.
 const MAX_LANES: usize = 24;
-/// The maximum number of bottoms and of tops that a row draws, and of shapes that a row shows.
+/// The maximum number of bottoms, of tops, and of shapes that a row shows.
 const MAX_BLOBS: usize = 64;
 const MAX_SHAPES: usize = 3;
-/// The maximum number of characters of a name that are shown.
+/// Longer names are shortened to this many characters.
 const NAME: usize = 40;
 
 const ROW: usize = 22;
@@ -137,7 +137,7 @@ impl Plan {
             } else {
                 format!("M{} {}L{x} {}", self::x(from), y(value.made), y(value.made) + ROW / 2)
             };
-            let _ = write!(path, "{start}V{}", y(last) - ROW / 2); // a String cannot fail
+            let _ = write!(path, "{start}V{}", y(last) - ROW / 2); // writes to a String never fail
             for &reader in &value.readers {
                 let _ = write!(
                     path,

@@ -17,7 +17,7 @@ use crate::text::{grouped, shortened};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The maximum number of characters of a name that are shown.
+/// Longer names are shortened to this many characters.
 const NAME: usize = 200;
 
 /// The number of significant digits that are shown.
@@ -37,8 +37,8 @@ pub struct Figure<'a> {
 pub struct Row<'a> {
     pub layer: Option<&'a Layer>,
     pub tensor: Option<&'a Tensor>,
-    /// None if there is no tensor, or if the tensor's values cannot be loaded. `note` then contains
-    /// the reason.
+    /// None for a layer without tensors, or if the tensor's values cannot be loaded: `note` then
+    /// contains the reason.
     pub summary: Option<Summary>,
     pub note: Option<String>,
 }

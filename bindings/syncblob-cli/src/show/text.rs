@@ -8,7 +8,7 @@ use crate::table::{how_many, number, shape};
 use crate::text::{grouped, printable, shortened};
 use crate::values::indices;
 
-/// The maximum number of characters of a name that are shown.
+/// Longer names are shortened to this many characters.
 const NAME: usize = 60;
 
 pub fn heading(out: &mut impl Write, tensor: &Tensor, layer_type: Option<&str>) -> io::Result<()> {

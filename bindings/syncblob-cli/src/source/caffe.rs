@@ -33,7 +33,7 @@ impl Store for Caffe {
     }
 }
 
-/// A tensor with one part, because the library loads a blob as a whole.
+/// The values of a tensor as a single part, because the library loads a blob as a whole.
 struct Whole<'a> {
     model: &'a Model,
     at: BlobAt,

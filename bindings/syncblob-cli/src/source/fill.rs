@@ -13,7 +13,7 @@ pub enum ByteOrder {
 
 /// A source of the bytes of a tensor, in C order.
 pub trait Bytes {
-    /// Returns whether `read` must be called once, for all bytes.
+    /// Returns true if `read` must be called only once, for all bytes.
     fn is_whole(&self) -> bool {
         false
     }

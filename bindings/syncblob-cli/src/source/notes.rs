@@ -9,7 +9,7 @@ use syncblob::Format;
 /// The key of the notes in the metadata of a safetensors file.
 pub const KEY: &str = "syncblob";
 
-/// The kind of Caffe file that the tensors come from.
+/// The kind of the Caffe file that the tensors come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -51,7 +51,8 @@ pub struct Place {
 
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
-    /// None for a file without notes, for example of another program.
+    /// The kind of Caffe file. None if the file has no notes, for example because another program
+    /// wrote it.
     pub kind: Option<Kind>,
     /// The name of the net.
     pub name: String,

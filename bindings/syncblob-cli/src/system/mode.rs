@@ -6,16 +6,16 @@ const VERSION: [u8; 4] = 2_u32.to_le_bytes();
 const ENTRY: usize = 8;
 const OWNER: u16 = 1;
 
-/// Returns the mode of a new file that could not get the old file's group. The group and others get
-/// only the permissions that the old file granted to both.
+/// Returns the mode of a new file that could not get the old file's group. The new group and others
+/// get only the permissions that the old file granted both to its group and to others.
 pub fn without_group(mode: u32) -> u32 {
     let both = mode >> 3 & mode & 0o7;
     mode & 0o700 | both << 3 | both
 }
 
 /// Returns the mode of a new file that could not get the old file's access list. All users but the
-/// owner get only the permissions that every entry grants. A user in the list may belong to the
-/// group or to the others. The group bits of `mode` are the list's mask.
+/// owner get only the permissions that every entry grants, because the list may have denied any of
+/// them the rest. In the old file's `mode`, the group bits are the list's mask.
 pub fn without_list(mode: u32, list: &[u8]) -> u32 {
     let Some(entries) = list.strip_prefix(&VERSION) else { return mode & 0o700 };
     let entries = entries.chunks_exact(ENTRY).map(|entry| {

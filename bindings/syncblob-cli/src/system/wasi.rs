@@ -34,9 +34,9 @@ pub fn replace(file: TempPath, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Fails with `AlreadyExists` if `to` exists. If another process creates a file there between the
-/// check and the rename, that file is replaced. A hard link would prevent this loss, but hosts need
-/// not support hard links.
+/// Renames `file` to `to`. Fails with `AlreadyExists` if `to` exists. If another process creates
+/// `to` between the check and the rename, its file is lost. A hard link would prevent this loss,
+/// but hosts need not support hard links.
 pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     match fs::symlink_metadata(to) {
         Ok(_) => Err(ErrorKind::AlreadyExists.into()),

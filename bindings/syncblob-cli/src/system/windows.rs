@@ -15,7 +15,7 @@ pub fn keep_permissions(_: &File, _: &Path, _: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Always returns true, because on Windows no link leads to a file without a path.
+/// Always returns true, because Windows has no links that lead to a file without a path.
 pub fn is_same(_: &Metadata, _: &Metadata) -> bool {
     true
 }

@@ -23,9 +23,9 @@ pub struct Finding<'a> {
     /// The tensor's name, if the format is not Caffe's.
     pub tensor: Option<&'a str>,
     pub part: Option<Part>,
-    /// For a finding about values: how many values, and the indices of the first.
+    /// For a finding about values: how many values have the problem, and the indices of the first.
     pub values: Option<(usize, Vec<usize>)>,
-    /// The problem's offset in the file, or else the offset of the blob's protobuf message.
+    /// The file offset of the problem or, if unknown, of the blob's protobuf message.
     pub offset: Option<u64>,
     pub failure: Option<Failure>,
 }
@@ -173,7 +173,7 @@ fn other(format: FileFormat, file: &Path, report: Report) -> io::Result<Checked>
     Ok(checked)
 }
 
-/// An archive uses names of tensors as names of files.
+/// Returns whether a tensor's name is unsafe. In an archive, the name is the name of a file.
 fn is_unsafe(name: &str, format: FileFormat) -> bool {
     match format {
         FileFormat::Npz => !is_plain(name),
@@ -224,7 +224,7 @@ fn names(model: &Model, report: Report) -> io::Result<()> {
 
 // --- values -----------------------------------------------------------------------
 
-/// Returns the number of the blob's values.
+/// Reports findings about the values of a blob. Returns how many values the blob has.
 fn values<'a>(
     loaded: Result<BlobAny>,
     parts: &[Part],
@@ -287,7 +287,7 @@ fn counts<'a>(
     Ok(())
 }
 
-/// For each kind of bad value: how many there are, and the offset of the first.
+/// For values that are NaN, infinite or too large: how many there are, and the offset of the first.
 #[derive(Default)]
 struct Counts {
     nan: Option<(usize, usize)>,

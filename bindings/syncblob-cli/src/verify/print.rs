@@ -10,7 +10,7 @@ use crate::table::how_many;
 use crate::text::{grouped, printable, shortened};
 use crate::verify::check::{Checked, Finding, Kind};
 
-/// The maximum number of characters of a name that are shown.
+/// Longer names are shortened to this many characters.
 const NAME: usize = 60;
 
 /// Writes "net.caffemodel: layer conv1, blob 0, data: 3 values are NaN, the first at [0, 2]".

@@ -56,18 +56,19 @@ typedef struct sb_net_options {
     /** elements of `stages` */
     int64_t num_stages;
     /** a new size for the first axis of the first input, and of each other input whose first axis
-     *  has the same size. 0: the size in the net */
+     *  has the same size. 0 keeps the sizes in the net */
     int64_t batch;
     /** the level for the layers' `include` and `exclude` rules */
     int32_t level;
-    /** the maximum depth of nested messages; 0: 32 */
+    /** the maximum depth of nested messages, by default 32 */
     int32_t max_depth;
-    /** the maximum size in bytes of a prototxt, and of a model's messages without blobs. 0:
-     *  16 MiB */
+    /** the maximum size in bytes of a prototxt, and of a model's messages without blobs, by
+     *  default 16 MiB */
     size_t max_bytes;
-    /** the maximum number of layers; 0: 100,000 */
+    /** the maximum number of layers, by default 100,000 */
     int64_t max_layers;
-    /** the maximum number of values in all fields, of about 100 bytes each; 0: 2,000,000 */
+    /** the maximum number of values in all fields, by default 2,000,000. A value needs some 100
+     *  bytes of memory */
     int64_t max_fields;
 } sb_net_options;
 
@@ -148,28 +149,28 @@ typedef struct sb_onnx_options {
     /** [borrowed, nullable when num_outputs is 0] names of the blobs to compute. Layers that these
      *  blobs do not need are omitted */
     const sb_text *outputs;
-    /** elements of `outputs`; 0: the outputs of the net */
+    /** elements of `outputs`, or 0 for the outputs of the net */
     int64_t num_outputs;
     /** [borrowed] a name for the inputs' first axis, which makes the size of this axis variable.
-     *  Empty: the size is fixed */
+     *  If the name is empty, the size is fixed */
     sb_text batch;
-    /** [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels. With
-     *  mean_height 0, a number for each channel. Otherwise a number for each channel of each
-     *  pixel */
+    /** [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: one
+     *  number for each channel if mean_height is 0, else an image of channels, rows, columns */
     const float *mean;
-    /** number of elements in `mean`: channels, or channels * mean_height * mean_width. 0: none */
+    /** number of elements in `mean`: channels, or channels * mean_height * mean_width. 0 without a
+     *  mean */
     int64_t num_mean;
-    /** rows of a mean image; 0: `mean` has one number for each channel */
+    /** rows of a mean image, or 0 if `mean` has one number for each channel */
     int64_t mean_height;
-    /** columns of a mean image; 0 if mean_height is 0 */
+    /** columns of a mean image, or 0 if mean_height is 0 */
     int64_t mean_width;
-    /** the factor by which pixels are multiplied after the mean is subtracted. 0: no factor */
+    /** the factor for pixels, applied after the mean is subtracted, or 0 for no factor */
     float scale;
-    /** 1: images have the channel order RGB, although the net needs BGR */
+    /** 1 if images have the channel order RGB, although the net needs BGR */
     int32_t swap_rb;
-    /** 1: weights are stored and results computed in 16 bits. Inputs and outputs stay 32-bit */
+    /** 1 to store weights and compute results as 16-bit floats. Inputs and outputs stay 32-bit */
     int32_t half;
-    /** 1: a layer that cannot be converted becomes a node with the layer's type in the domain
+    /** 1 to write a layer that cannot be converted as a node with the layer's type in the domain
      *  "caffe". The node's inputs are the layer's bottoms, then the weights. The attributes are
      *  the layer's parameters */
     int32_t custom;
@@ -188,8 +189,7 @@ typedef struct sb_onnx_options {
     /** passed to `report` and to `warn` */
     void *user;
     /** [nullable] called before the conversion returns OK, for each difference between the file and
-     *  the net. A difference is an output with another name, or weights that became infinite in
-     *  16 bits */
+     *  the net: an output that was renamed, or weights that became infinite as 16-bit floats */
     sb_net_warner warn;
 } sb_onnx_options;
 

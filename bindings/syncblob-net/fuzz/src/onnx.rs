@@ -95,7 +95,7 @@ struct Dim {
 }
 
 impl Info {
-    /// A dimension that has a name instead of a size is `None`.
+    /// Returns the dimensions, with `None` for a dimension that has a name instead of a size.
     fn shape(&self) -> Vec<Option<i64>> {
         let tensor = self.kind.as_ref().and_then(|kind| kind.tensor.as_ref());
         let shape = tensor.and_then(|tensor| tensor.shape.as_ref()).expect("a shape");
@@ -104,7 +104,7 @@ impl Info {
     }
 }
 
-/// `shapes` are the blobs' shapes by Caffe's rules.
+/// Checks an ONNX file. `shapes` are the blobs' shapes by Caffe's rules.
 pub fn check(file: &[u8], shapes: &[(String, Vec<i64>)]) {
     let model = Model::decode(file).expect("a message");
     let opset = |domain: &str, version| Opset { domain: domain.into(), version };

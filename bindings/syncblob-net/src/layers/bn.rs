@@ -28,8 +28,8 @@ enum Kind {
     MovingAverage,
 }
 
-/// The fields that identify a kind. The fields in NUMBERS_OF_ALL identify a kind only in a
-/// prototxt. In a binary message, all kinds use the numbers of these fields.
+/// The fields that identify a kind. The fields in `NUMBERS_OF_ALL` identify a kind only in a
+/// prototxt: in a binary message, every kind may have fields with these numbers.
 const MOVING_AVERAGE: [&str; 3] = ["moving_average", "decay", "var_eps"];
 const SLOPE: [&str; 5] = ["eps", "frozen", "momentum", "slope_filler", "bias_filler"];
 const NUMBERS_OF_ALL: [&str; 3] = ["momentum", "slope_filler", "bias_filler"];

@@ -205,7 +205,7 @@ pub(super) fn weights(e: &mut Emit<'_>, window: &Window) -> Result<Vec<Value>> {
     e.ignore(["cudnn_convolution_algo_seeker"]);
     refuse_unclear(e.parameters)?;
     if window.is_point() {
-        e.layer.refuse_in_place()?; // for larger windows, Caffe reads a copy
+        e.layer.refuse_in_place()?; // with a larger window, Caffe reads a copy
     }
     fixed(e, window.axis..e.bottom_shapes[0].len())?;
     let mut dims = e.blob_shapes[0].clone();

@@ -40,7 +40,7 @@ struct Detection {
     shared: bool,
     /// The background class, if the net has such a class. Boxes of this class are not detected.
     background: Option<i64>,
-    /// The maximum overlap of two boxes that both remain. With 1, no box is suppressed.
+    /// The maximum overlap of two boxes that are both kept. With 1, no box is suppressed.
     overlap: f32,
     threshold: f32,
     /// `top_k`: non-maximum suppression considers only this many boxes of each class, with the

@@ -21,8 +21,8 @@ fn pass(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Some forks have a field `scale_train`. If the field is false, training does not scale the kept
-/// values, so phase TEST must scale all values.
+/// Scales all values if a fork's field `scale_train` is false: training has then not scaled the
+/// kept values.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     let ratio = e.parameters.float("dropout_ratio");
     if e.parameters.bool("scale_train") {

@@ -1,4 +1,4 @@
-//! Selects rows of a matrix of weights, by indices in the bottom.
+//! Selects rows of a weight matrix, by indices in the bottom.
 
 use super::{size, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::{DataType, Emit};

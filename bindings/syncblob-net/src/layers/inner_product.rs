@@ -1,5 +1,4 @@
-//! Multiplies vectors by a matrix of weights. A vector consists of the axes from `axis` to the
-//! last.
+//! Multiplies vectors by a weight matrix. A vector consists of the axes from `axis` to the last.
 
 use super::{count, fixed, size, with_rest, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;

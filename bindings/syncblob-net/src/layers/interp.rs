@@ -43,7 +43,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top([&setup.bottoms[0][..2], &[height, width]].concat()))
 }
 
-/// Returns the top's height and width, from a second bottom, from the parameters, or from factors.
+/// Returns the top's height and width, which a second bottom, sizes or factors determine.
 fn wished(setup: &Setup<'_>) -> Result<[i64; 2]> {
     let (p, cut) = (setup.parameters, cut(setup)?);
     let [shrink, zoom, height, width] =

@@ -66,14 +66,15 @@ pub(crate) struct Rule {
     pub layer_type: &'static str,
     /// The field of the layer's message that contains the parameters, if the type has parameters.
     pub parameters: Option<&'static str>,
-    /// The name of that field in a fork of Caffe, if the fork uses another name.
+    /// The field that contains the parameters in a fork of Caffe, if its name differs.
     pub fork_parameters: Option<&'static str>,
     /// The smallest and the largest number of bottoms.
     pub bottoms: (usize, usize),
     /// The smallest and the largest number of tops.
     pub tops: (usize, usize),
-    /// Whether the layer computes with `f32` even in a file of halves (16-bit floats). Boxes,
-    /// indices and sums of squares need `f32`, and some operators do not support halves.
+    /// Whether the layer computes with `f32` even if the file stores weights as 16-bit floats.
+    /// Boxes, indices and sums of squares need `f32`, and some operators do not support 16-bit
+    /// floats.
     pub full_precision: bool,
     /// Whether the layer may work in place: overwrite a bottom with a top of the same shape. True
     /// if Caffe's layer never reads a value after overwriting it.
@@ -195,7 +196,7 @@ impl Layer {
     /// Returns the layer's parameters, or an empty message if the layer sets none.
     pub(crate) fn parameters(&self, rule: &Rule) -> Cow<'_, Message> {
         let field = self.parameters_field(rule);
-        let field = field.unwrap_or("dropout_param"); // any field: the type has no parameters
+        let field = field.unwrap_or("dropout_param"); // no parameters: any field will do
         match self.message.message(field) {
             Some(message) => Cow::Borrowed(message),
             None => {

@@ -224,8 +224,8 @@ pub(super) fn pair(
 enum Rounding {
     Up,
     Down,
-    /// The field was read from bytes, and its number has two meanings: `ceil_mode` in some forks,
-    /// and `round_mode`, with opposite values, in others.
+    /// The number of the field in the bytes means `ceil_mode` in some forks and `round_mode` in
+    /// others, with opposite values.
     Unclear,
 }
 

@@ -81,7 +81,7 @@ fn combine(e: &mut Emit<'_>, op: &'static str, x: Value, number: f32, neutral: f
     e.apply(op, [x, number])
 }
 
-/// The top becomes `x op number`, or `x` if `number` is 1.
+/// Adds the node that computes the top: `x op number`, or `x` if `number` is 1.
 #[allow(clippy::float_cmp)]
 fn finish(e: &mut Emit<'_>, op: &'static str, x: Value, number: f32) {
     if number == 1.0 {

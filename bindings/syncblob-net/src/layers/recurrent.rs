@@ -39,7 +39,7 @@ struct Kind {
     states: usize,
     /// The number of vectors that a step computes from its input and the state.
     gates: i64,
-    /// Whether further weights compute the outputs from the state.
+    /// Whether the layer also has weights that compute the outputs from the state.
     weighted_output: bool,
 }
 
@@ -53,8 +53,7 @@ struct Recurrence {
     outputs: i64,
     /// The number of input values of one sequence at one step.
     inputs: i64,
-    /// The number of values of the input that is the same for all steps. This input, if the layer
-    /// has one, is the third bottom.
+    /// The number of values of the third bottom, an optional input that is the same for all steps.
     constant: Option<i64>,
 }
 
@@ -132,9 +131,10 @@ fn constant(bottom: &[i64], sequences: i64) -> Result<i64> {
     }
 }
 
-/// The graph's values that the nodes of the steps read.
+/// The graph's values that every step's nodes read.
 struct Steps {
-    /// The weighted inputs of each step. `conts`: the factors for the state before each step.
+    /// `inputs`: the weighted inputs of each step. `conts`: each step's factor for the previous
+    /// state.
     inputs: Vec<Value>,
     conts: Vec<Value>,
     /// The matrix that the state is multiplied by.

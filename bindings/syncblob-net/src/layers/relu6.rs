@@ -22,7 +22,7 @@ fn clip(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The field for the limit is `n` in some forks and `threshold` in others.
+/// Reads the limit from the field `n` of some forks, or from the field `threshold` of others.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     let p = e.parameters;
     p.ignore("engine");

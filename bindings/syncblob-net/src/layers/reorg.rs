@@ -13,7 +13,7 @@ pub(super) static REORG: Rule =
     Rule { layer_type: "Reorg", parameters: Some("reorg_param"), shapes, emit, ..PLAIN };
 
 /// Returns the bottom's channels, height and width, and the side of the squares. In both directions
-/// the channels must be a multiple of the area of a square.
+/// the number of channels must be a multiple of the side's square.
 fn sizes(setup: &Setup<'_>) -> Result<([i64; 3], i64)> {
     let (bottom, stride) = (&setup.bottoms[0], setup.parameters.int("stride"));
     let ([height, width], channels) = (plane(bottom)?, bottom[1]);

@@ -191,8 +191,8 @@ impl Build<'_, '_> {
         Ends { inputs, outputs, values: HashMap::new() }
     }
 
-    /// Makes the values that layers use for inputs and outputs. An input is preprocessed. In a file
-    /// of halves, the layers use separate values of 16-bit floats.
+    /// Makes the values that layers use for inputs and outputs. Inputs are preprocessed. If layers
+    /// compute with 16-bit floats, casts the inputs, and makes separate values for the outputs.
     fn enter(&mut self, ends: &Ends, options: &OnnxOptions) -> Result<()> {
         options.preprocessing.check(&self.plan.net.inputs)?;
         for (at, value) in &ends.inputs {
@@ -213,7 +213,7 @@ impl Build<'_, '_> {
         Ok(())
     }
 
-    /// In a file of halves, casts the outputs to `f32`, because inputs and outputs remain `f32`.
+    /// Casts the outputs to `f32` if the layers compute with 16-bit floats.
     fn leave(&mut self, ends: &Ends) {
         if !self.half {
             return;
@@ -281,8 +281,8 @@ impl Build<'_, '_> {
         }
     }
 
-    /// Calls `add` with the values of bottoms and tops. If the layer needs `f32` in a file of
-    /// halves, casts the bottoms to `f32` and the tops back to halves.
+    /// Calls `add` with the values of bottoms and tops. If the file has 16-bit floats but the layer
+    /// needs `f32`, casts the bottoms to `f32` and the tops back to 16-bit floats.
     fn precise(
         &mut self,
         step: &Step<'_>,
@@ -386,8 +386,7 @@ fn growing(shapes: &[Shape], others: &[Shape]) -> Result<Vec<Option<usize>>> {
     shapes.iter().zip(others).map(|(shape, other)| growing_axis(shape, other)).collect()
 }
 
-/// Returns the axis whose size depends on the batch, or `None`. `other` is the shape for a larger
-/// batch.
+/// Returns the axis in which the shapes differ, or `None`. `other` is the shape for a larger batch.
 pub(super) fn growing_axis(shape: &Shape, other: &Shape) -> Result<Option<usize>> {
     let axes: Vec<usize> = (0..shape.len()).filter(|&axis| shape[axis] != other[axis]).collect();
     match axes.as_slice() {

@@ -28,7 +28,7 @@ impl<'a> Custom<'a> {
         Self { allowed: options.custom, layers: HashSet::new(), shapes }
     }
 
-    /// Returns a copy to which no more layers can be added.
+    /// Returns a copy to which `add` adds no layer.
     pub fn settled(&self) -> Self {
         Self { allowed: false, ..self.clone() }
     }
@@ -134,7 +134,7 @@ impl Attributes {
         }
     }
 
-    /// Adds an attribute called `wish`, or `path` if an attribute is already called `wish`.
+    /// Adds an attribute called `wish` or, if that name is taken, `path`.
     fn add(&mut self, wish: String, path: &str, fields: &[&Field]) {
         let mut name = match wish.starts_with(|first: char| first.is_ascii_digit()) {
             true => format!("field_{wish}"), // an unknown field from bytes has only a number

@@ -36,8 +36,8 @@ pub(crate) struct Emit<'a> {
     pub(super) weights: Option<Weights<'a>>,
 }
 
-/// Returns the beginning of a layer's name. The names of all nodes of the layer contain this text,
-/// so a long text would be stored many times.
+/// Returns the beginning of a layer's name. The names of the layer's nodes contain only this text,
+/// because a long name would be stored many times.
 pub(super) fn short(name: &str) -> &str {
     const MOST: usize = 128;
     let end = (0..=name.len().min(MOST)).rev().find(|&end| name.is_char_boundary(end));
@@ -169,7 +169,7 @@ impl Emit<'_> {
         self.node("Reshape").input(value).input(dims).top(self, top);
     }
 
-    /// Records that the size of an axis of a top is known only when the net runs.
+    /// Records that a top has an axis whose size is known only when the net runs.
     pub fn varies(&mut self, top: usize, axis: usize) {
         self.graph.varying.insert(self.tops[top], axis);
     }

@@ -19,7 +19,7 @@ pub(crate) struct Initializer {
     pub data_type: DataType,
     pub dims: Vec<i64>,
     pub data: Data,
-    /// Whether the values remain `f32` in a file of halves.
+    /// Whether the values remain `f32` in a file that stores weights as 16-bit floats.
     pub full_precision: bool,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Graph {
     pub initializers: Vec<Initializer>,
     /// Maps a value to the axis whose size is known only when the net runs.
     pub varying: HashMap<Value, usize>,
-    /// The value of `full_precision` for the constant tensors that are added next.
+    /// The value of `full_precision` for constant tensors that are added from now on.
     pub full_precision: bool,
     /// The size in bytes of the nodes, of their names and of computed tensors.
     size: usize,

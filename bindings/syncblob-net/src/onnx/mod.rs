@@ -40,7 +40,7 @@ use crate::{Error, Net, Result};
 
 /// The version of ONNX's set of operators in the files.
 const OPSET: i64 = 17;
-/// The version of ONNX's file format that belongs to this opset.
+/// The version of ONNX's file format for files with this opset.
 const IR_VERSION: i64 = 8;
 
 /// The maximum size of the weights and constants in a single file. Protobuf limits files to 2 GiB.
@@ -223,7 +223,8 @@ impl Onnx {
         &self.warnings
     }
 
-    /// Returns how many weights exceeded the range of halves, in all tensors written so far.
+    /// Returns how many weights, in all tensors written so far, exceeded the range of 16-bit
+    /// floats.
     pub fn overflow(&self) -> Option<Overflow> {
         self.parts.overflows.get()
     }

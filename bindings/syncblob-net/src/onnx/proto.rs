@@ -107,7 +107,7 @@ pub(crate) struct TensorProto {
     pub name: String,
     #[prost(message, repeated, tag = "13")]
     pub external_data: Vec<StringStringEntryProto>,
-    /// 1 if the values are in another file.
+    /// 1 if the tensor's values are in a second file.
     #[prost(int32, tag = "14")]
     pub data_location: i32,
 }

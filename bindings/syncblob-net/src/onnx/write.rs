@@ -60,7 +60,7 @@ impl<W: Write> Sink for Plain<W> {
     }
 }
 
-/// All parts of an ONNX file, except the values that are stored in the model.
+/// An ONNX file, without values that are stored in the model.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub model: ModelProto,
@@ -221,7 +221,7 @@ impl Parts {
     fn message(&self, external: Option<External<'_>>) -> (Vec<u8>, Tensors) {
         let header = |(index, tensor): (usize, &Initializer)| {
             let place = external.as_ref().and_then(|external| {
-                Some((external.name, external.offsets[index]?)) // no offset: in the first file
+                Some((external.name, external.offsets[index]?)) // None: inside the first file
             });
             Header { bytes: self.header(tensor, place).encode_to_vec(), inside: place.is_none() }
         };

@@ -29,7 +29,7 @@ struct Parser<'a> {
     lexer: Lexer<'a>,
     /// The next token.
     token: Token<'a>,
-    /// The offset of the end of the previous token.
+    /// The offset at which the previous token ends.
     last_end: usize,
     used: Used<'a>,
     /// The type of the surrounding layer, which some fields of forks depend on.

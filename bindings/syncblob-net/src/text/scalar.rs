@@ -49,7 +49,7 @@ impl<'a> Parser<'a> {
             return Err(found.instead_of(format_args!("a whole number{range}"), info));
         };
         self.advance()?;
-        #[allow(clippy::cast_possible_truncation)] // only uint64 may wrap, which keeps its 64 bits
+        #[allow(clippy::cast_possible_truncation)] // only uint64 may wrap; the bits stay
         Ok(Value::Int(value as i64))
     }
 

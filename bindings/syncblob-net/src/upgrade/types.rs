@@ -75,9 +75,9 @@ const V1: &[&str] = &[
     "Crop",
 ];
 
-/// Layer types of forks. Each row: number, field, message type, fork's type. Some of the numbers
-/// mean other types in Caffe or another fork. A layer has the fork's type only if the layer's field
-/// has the message type.
+/// Layer types of forks. Each row: number, field, message type, fork's type. In Caffe or another
+/// fork, some of the numbers mean other types. A layer has the fork's type only if the layer's
+/// field has the message type.
 const FORKS: &[(usize, &str, &str, &str)] = &[
     (30, "convolution_param", "Convolution3DParameter", "Convolution3D"),
     (31, "pooling_param", "Pooling3DParameter", "Pooling3D"),

@@ -55,8 +55,8 @@ fn type_of(layer: &Message) -> Result<Option<&'static str>> {
     })
 }
 
-/// Adds a field. Refuses a field that V1 does not have but a current layer has. Caffe would read
-/// the field in the upgraded text.
+/// Adds a field. Refuses a field that V1 lacks but a current layer has, because Caffe would read
+/// the field after the upgrade.
 fn add_field(
     layer: &mut Message,
     field: Field,

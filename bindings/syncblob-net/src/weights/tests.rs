@@ -6,7 +6,7 @@ use super::same_shape;
 use crate::onnx::Custom;
 use crate::{Error, ErrorKind, Net, NetOptions, Result};
 
-/// All values of a layer's blobs are the layer's index.
+/// Makes a model in which all values of a layer's blobs are the layer's index.
 fn model(layers: &[(&str, &[&[usize]])]) -> Arc<Model> {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     for (number, (name, blobs)) in layers.iter().enumerate() {

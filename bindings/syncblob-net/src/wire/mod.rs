@@ -163,7 +163,7 @@ impl Reader<'_, '_> {
     }
 
     /// Returns the name of a layer's type, which may be anywhere in the layer's bytes. If several
-    /// types have the same number, returns the type whose parameters the layer contains.
+    /// types have the number, returns the type whose parameters the layer contains.
     fn find_type(&self, info: &'static MessageInfo, parts: &[Span]) -> Result<String> {
         let Some(declared) = info.by_name("type", "") else { return Ok(String::new()) };
         let (mut found, mut present) = (Vec::new(), 0);
@@ -224,7 +224,7 @@ fn scalar(kind: Kind, cursor: &mut Cursor<'_>, bytes: &[u8]) -> Result<Option<Va
         }
         Kind::Bool => match cursor.varint()? {
             bit @ 0..=1 => Value::Bool(bit == 1),
-            _ => return Ok(None), // not a bool: the field is from another fork
+            _ => return Ok(None), // not a bool, so another fork's field
         },
         Kind::Int32 => Value::Int(i64::from(low_bits(cursor.varint()?))),
         Kind::Uint32 => Value::Int(i64::from(low_bits(cursor.varint()?) as u32)),

@@ -3,7 +3,7 @@
 use crate::message::Place;
 use crate::{Error, ErrorKind, Result};
 
-/// The position of a message, or of a part of a message, in the bytes.
+/// The range of bytes of a message, or of a part of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub start: usize,

@@ -47,7 +47,7 @@ fn encode_field(field: &Field, out: &mut Vec<u8>) {
     }
 }
 
-/// All fields of the message must be in the schema.
+/// Encodes a message, all of whose fields must be in the schema.
 pub(crate) fn encode(message: &Message) -> Vec<u8> {
     let mut out = Vec::new();
     message.fields().iter().for_each(|field| encode_field(field, &mut out));

@@ -46,7 +46,7 @@ fn fastest(works: &mut [Work<'_>], calls: u32) -> Vec<f64> {
     best
 }
 
-/// The first work is syncblob's.
+/// Compares the first of the works, which is syncblob's, with each other work.
 fn contest(what: &str, count: usize, mut works: Vec<Work<'_>>) {
     let calls = if count < 1 << 12 { 1000 } else { 1 };
     let best = fastest(&mut works, calls);

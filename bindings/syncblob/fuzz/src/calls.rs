@@ -107,7 +107,7 @@ pub enum Copy {
     PrefetchDevice,
 }
 
-/// What happens to the `Pending` of a queued copy.
+/// What the fuzzer does with the `Pending` of a queued copy.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum End {
     Wait,

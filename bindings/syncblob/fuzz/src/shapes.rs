@@ -33,7 +33,8 @@ impl State {
         }
     }
 
-    /// The library does not shrink a caller's memory, and reference copies do not record owners.
+    /// Shrinks a blob. The reference copy follows the result, because it does not record which
+    /// memories the library may shrink.
     fn shrink(&mut self, i: usize) {
         let result = self.blobs[i].shrink_to_fit();
         let Some(done) = self.done(result) else { return };

@@ -110,8 +110,8 @@ impl State {
         self.loans
     }
 
-    /// Makes each memory now. A memory that the library makes later may have another capacity than
-    /// its reference copy.
+    /// Makes each memory now. If the library made a memory later, its capacity could differ from
+    /// the capacity of its reference copy.
     fn make_memories(&self) {
         for blob in &self.blobs {
             PARTS.iter().for_each(|&part| assert!(blob.memory(part).is_ok()));

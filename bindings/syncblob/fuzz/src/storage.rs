@@ -143,7 +143,8 @@ impl State {
         self.evicted(is_unique, result);
     }
 
-    /// An evict must fail if only the evicted side has the newest bytes.
+    /// Checks the result of an evict, which must fail if only the evicted side has the newest
+    /// bytes.
     fn evicted(&self, is_unique: bool, result: Result<()>) {
         match result {
             Err(error) if error.kind() == ErrorKind::InvalidArgument => assert!(is_unique),

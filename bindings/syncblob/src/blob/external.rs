@@ -184,8 +184,8 @@ impl<T: Element> Blob<T> {
     /// `owner` is dropped when the library no longer uses the memory.
     ///
     /// # Errors
-    /// [`NoDevice`](ErrorKind::NoDevice); [`WrongDevice`](ErrorKind::WrongDevice) for memory of
-    /// another device; errors of [`set`](Blob::set).
+    /// [`NoDevice`](ErrorKind::NoDevice); [`WrongDevice`](ErrorKind::WrongDevice) for memory that
+    /// is not on the context's device; errors of [`set`](Blob::set).
     ///
     /// # Safety
     /// `ptr` points to `len` initialised elements on the device of the blob's context, which stay

@@ -157,11 +157,11 @@ impl<T: Float> Blob<T> {
     /// A symbolic link stays and is followed, even if its target does not exist. A link to an open
     /// file, such as `/dev/stdout`, is refused. The new file has the permissions of the old file
     /// without set-user-ID and set-group-ID. If the process may set the old owner and group, the
-    /// new file has them, too. If the process may not set the group, the group and other users get
-    /// only permissions that the old file gave to both. On Linux the new file has the old file's
-    /// POSIX access control list. If the list cannot be kept, all users except the owner get only
-    /// the permissions that every entry of the list grants. Extended attributes are lost, and other
-    /// hard links refer to the old file.
+    /// new file has them, too. If the process may not set the group, the new group and other users
+    /// get only permissions that the old file gave both to its group and to other users. On Linux
+    /// the new file has the old file's POSIX access control list. If the list cannot be kept, all
+    /// users except the owner get only the permissions that every entry of the list grants.
+    /// Extended attributes are lost, and other hard links refer to the old file.
     ///
     /// # Errors
     /// [`Io`](ErrorKind::Io); errors of [`to_proto`](Blob::to_proto).

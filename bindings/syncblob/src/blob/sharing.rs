@@ -8,8 +8,8 @@ use crate::{Element, Error, ErrorKind, MemoryHandle, Result};
 both! {
     /// Sharing of memories. See "Sharing" in the crate's documentation.
     impl Element {
-        /// Makes this blob use the memory of `other`'s data as its data, or the memory of `other`'s
-        /// diff as its diff. The memory lives as long as one of the blobs uses it.
+        /// Makes this blob use the memory of `other`'s data as its data or, for `Part::Diff`, the
+        /// memory of `other`'s diff as its diff. The memory lives as long as a blob uses it.
         ///
         /// ```
         /// use syncblob::{Blob, ErrorKind, Part};
@@ -27,7 +27,7 @@ both! {
         ///
         /// # Errors
         /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) when the counts differ,
-        /// [`WrongDevice`](ErrorKind::WrongDevice) for a blob of another context.
+        /// [`WrongDevice`](ErrorKind::WrongDevice) when the blobs have different contexts.
         #[doc(alias("ShareData", "ShareDiff"))]
         pub fn share(&mut self, part: Part, other: &Self) -> Result<()> {
             // SAFETY: both blobs are live.

@@ -75,10 +75,11 @@ impl ReducerOptions {
 /// Sums diffs over all ranks while the rest of a training step is still being computed. Blobs are
 /// registered once, and borrowed only during each step. See the [module](super).
 ///
-/// Small blobs are gathered in buckets, from the last registered blob to the first. A backward pass
-/// finishes the last layer first. A blob needs no bucket, and is reduced in place, if it would fill
-/// a bucket or has at least 128 KiB per rank. The reducer identifies a blob by its C handle, so a
-/// program may move the blob. A dropped blob can never be ready again, so later steps fail.
+/// Small blobs are gathered in buckets, from the last registered blob to the first, because a
+/// backward pass finishes the last layer first. A blob needs no bucket, and is reduced in place, if
+/// it would fill a bucket or has at least 128 KiB per rank. The reducer identifies a blob by its C
+/// handle, so a program may move the blob. A dropped blob can never be ready again, so later steps
+/// fail.
 pub struct Reducer<'c, T: Reduced> {
     /// `None` after an abandoned step.
     raw: Option<NonNull<sys::sb_reducer>>,

@@ -48,14 +48,14 @@ stats! {
     device_copies,
     /// The bytes that were copied within the device.
     device_copy_bytes,
-    /// Copies of whole buffers within the host.
+    /// Copies of whole buffers from host memory to host memory.
     host_copies,
-    /// The bytes that were copied as whole buffers within the host.
+    /// The bytes that were copied as whole buffers from host memory to host memory.
     host_copy_bytes,
     /// Bytes of retired storage that the device may still be using, or that the driver failed to
     /// free. Such bytes are also counted as live host, page-locked or device memory.
     quarantined_bytes,
     /// Quarantined bytes of contexts that have ended, and bytes that no driver can free any more.
-    /// Counted for the whole process, not only for this context.
+    /// Counts the bytes of the whole process, not only of this context.
     leaked_bytes,
 }

@@ -40,8 +40,8 @@ impl OpenOptions {
         self
     }
 
-    /// Sets the format of the bytes instead of detecting it. Opening fails if the bytes are
-    /// recognised as another format.
+    /// Sets the format of the bytes instead of detecting it. Opening fails if the library
+    /// recognises a different format.
     pub fn format(mut self, format: Format) -> Self {
         self.format = Some(format);
         self

@@ -275,7 +275,8 @@ impl fmt::Debug for BlobInfo {
     }
 }
 
-/// Returns the `count` blobs of one layer, or the blobs that belong to no layer.
+/// Returns the `count` blobs of a layer or, if `layer` is `None`, the blobs that belong to no
+/// layer.
 pub(super) fn stored_blobs(
     model: &Model,
     layer: Option<usize>,

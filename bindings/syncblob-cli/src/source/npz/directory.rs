@@ -1,6 +1,5 @@
 //! Checks the directory of an archive. The crate `zip` reads only one member of each name, and only
-//! as many members as the end record counts. Without the check, the crate could miss an array that
-//! another program reads.
+//! as many members as the end record counts, so it could miss an array that another program reads.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -15,7 +14,7 @@ const ENTRY: [u8; 4] = *b"PK\x01\x02";
 const ENTRY_BYTES: usize = 46;
 const LENGTHS: [usize; 3] = [28, 30, 32];
 
-/// The maximum number of characters of a name in an error message.
+/// Error messages shorten longer names to this many characters.
 const NAME: usize = 60;
 
 /// Refuses a directory that repeats a name, or has more or fewer entries than `zip` found (`kept`).

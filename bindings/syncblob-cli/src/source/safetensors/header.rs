@@ -13,7 +13,7 @@ use syncblob::Shape;
 
 use crate::text::shortened;
 
-/// The maximum number of characters of a name in an error message.
+/// Error messages shorten longer names to this many characters.
 const NAME: usize = 60;
 
 pub fn parse(text: &[u8]) -> Result<Metadata, String> {
