@@ -18,7 +18,7 @@ sb_model *small_model(sb_context *context);
 /* The test owns the models. */
 sb_model *test_model_of(const struct wire *wire, int32_t format);
 sb_model *test_model(sb_context *context, int32_t format);
-/* Asserts the blob's shape string, such as "2 (2)", and the values first, first + 1, ... */
+/* Asserts the blob's shape string, such as "2 (2)", and that the values count up from `first`. */
 void assert_loads(const sb_model *model, int64_t layer, int64_t index, const char *shape,
                   double first);
 sb_layer_info layer_of(const sb_model *model, int64_t layer);

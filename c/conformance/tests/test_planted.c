@@ -40,7 +40,7 @@ static struct {
     sb_stream recorded_on;               /* the stream of the last event */
     sb_stream waiting; /* the last stream that waited for an event; loses its uploads */
     bool is_taken;     /* a wait has returned a failure, so later waits return none */
-    bool has_copied;   /* the next upload is lost */
+    bool has_copied;   /* a copy was queued, so the next upload is lost */
     bool is_cleared;   /* stream_synchronize has returned a failure */
     const void *failed_device;
     void *unclosed; /* the device that the next call closes */

@@ -8,11 +8,10 @@
  * call is sb_error_fill. Every slot that can fail returns SB_OK or one of NO_DEVICE, OUT_OF_MEMORY,
  * DEVICE_FAILURE, DEVICE_LOST, UNSUPPORTED, WRONG_DEVICE, FORKED. The core returns these codes to
  * the program, and replaces any other code with DEVICE_FAILURE. A slot that fails must fill `err`
- * (never NULL) with sb_error_fill. The slot must have no other effect, and must not have queued
- * work. A C++ exception must not leave a slot. If a slot returns DEVICE_LOST, the whole context is
- * lost: from then on the core calls only stream_synchronize, event_wait, event_query, free,
- * free_pinned, event_destroy, extension and close. The guide c/guide/backend.md develops a backend
- * step by step.
+ * (never NULL) with sb_error_fill, must have no other effect, and must not have queued work. A C++
+ * exception must not leave a slot. If a slot returns DEVICE_LOST, the whole context is lost: from
+ * then on the core calls only stream_synchronize, event_wait, event_query, free, free_pinned,
+ * event_destroy, extension and close. The guide c/guide/backend.md develops a backend step by step.
  *
  * "Queued on `stream`" means ordered after all earlier work on `stream`. The slot may return before
  * the work is complete. If work on a stream fails, later work on the stream may run or may fail,

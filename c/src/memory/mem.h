@@ -87,8 +87,8 @@ static inline int32_t sb__head(const sb_mem *mem) {
     return (int32_t)(atomic_load_explicit(&mem->word, memory_order_relaxed) & SB__HEAD_MASK);
 }
 
-/* Returns whether this process can access the host side's storage, or the side has no storage.
-   `word` is the state word of `mem`. */
+/* Returns false in a forked child that may be unable to access the host side. `word` is the state
+   word of `mem`. */
 static inline bool sb__host_is_mapped(const sb_mem *mem, uint32_t word) {
     return !(word & SB__CPU_NOT_IN_CHILD) || sb__context_is_ours(mem->context);
 }

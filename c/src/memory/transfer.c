@@ -123,7 +123,7 @@ sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err) {
     if (st != SB_OK || !writers || !mem->bytes)
         return st;
     st = sb__streams_record(mem->context, writers, mem->exposed_at, &mem->made_by, err);
-    /* Another wait may have reported a failure before the event was recorded. */
+    /* The event does not report a failure that another wait reported before the record. */
     return st == SB_OK ? sb__check_writer(mem, err) : st;
 }
 

@@ -456,7 +456,7 @@ TEST(memory_that_a_context_never_freed_counts_as_leaked) {
             fail_with("after %s failed %d bytes are left, %d count as leaked",
                       functions[function] ? functions[function] : "any call", (int)left,
                       (int)(leaked_bytes() - leaked));
-        if (function < 3 && !lost) /* a failure of the first three functions prevents every free */
+        if (function < 3 && !lost) /* memory cannot be freed */
             assert_true(live.device_bytes >= LARGE && live.pinned_bytes >= LARGE);
         stage_abandon(&stage);
     }

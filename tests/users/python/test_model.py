@@ -1,4 +1,4 @@
-"""Tests models: mappings of layers, which are loaded lazily, changed and written."""
+"""Tests models as mappings of layers: lazy loads, changes, saves."""
 import _thread
 import collections.abc
 import copy

@@ -71,8 +71,8 @@ impl Emit<'_> {
         Node::new(op)
     }
 
-    /// Adds a node without attributes. Returns the node's output, which other nodes of the layer
-    /// read.
+    /// Adds a node without attributes. Returns the node's output, an input for the layer's other
+    /// nodes.
     pub fn apply<const N: usize>(&mut self, op: &'static str, inputs: [Value; N]) -> Value {
         self.node(op).inputs(inputs).value(self)
     }

@@ -6,11 +6,11 @@
  * process (sim_comm.h), or a table of functions that the caller implements (comm_engine.h).
  *
  * Order: all ranks must make the calls that are marked "Collective" in the same order and with
- * equal arguments. A call returns when all ranks have made the call. If arguments differ and the
- * engine detects the difference, the call fails. Otherwise the bytes are unspecified, or the call
- * never returns. If the call of one rank fails before it sends anything, the other ranks wait for
- * that rank, up to the engine's time limit. The simulated communicator and NCCL have a limit. MPI
- * has no limit.
+ * equal arguments. A call returns when all ranks have made the call. If arguments differ, the call
+ * fails if the engine detects the difference. If not, the bytes of the buffers are unspecified, or
+ * the call never returns. If the call of one rank fails before it sends anything, the other ranks
+ * wait for that rank, up to the engine's time limit. The simulated communicator and NCCL have a
+ * limit. MPI has no limit.
  *
  * Threads: only one thread at a time may use a communicator and its reducers.
  *

@@ -146,9 +146,9 @@ extern struct fake fake;
 enum need {
     NOTHING,
     INITIALISED,
-    CONTEXT,
-    UNSAFE, /* needs a current context, and no capture that forbids the call */
-    WORK    /* needs a current context, on which the call queues work */
+    CONTEXT, /* a current context */
+    UNSAFE,  /* as CONTEXT; a capture may forbid the call */
+    WORK     /* a current context, on which the call queues work */
 };
 
 struct call {
