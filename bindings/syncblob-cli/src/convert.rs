@@ -206,12 +206,17 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     };
     match inputs {
         [_] | [_, _] if onnx::is_onnx(output) => match arguments.are_for_weights() {
-            true => Ok(wrong("an option applies only to weights, but OUT is an .onnx")),
+            true => Ok(wrong(
+                "OUT is an .onnx file: --from, --to, --dtype, --names and --only apply only to \
+                 files of weights",
+            )),
             false => run_net(arguments, inputs, output),
         },
         [input] if !arguments.net.are_given() => run_weights(arguments, input, output),
         [input] if onnx::is_prototxt(input) => Ok(wrong(NO_MODEL)),
-        [_] => Ok(wrong("an option applies only to .onnx, but OUT is not an .onnx")),
+        [_] => Ok(wrong(
+            "OUT is not an .onnx file: options such as --batch and --mean apply only to .onnx files",
+        )),
         [] => Ok(wrong("give a file to read and a file to write, or --output")),
         [first, _] if onnx::is_prototxt(first) => Ok(wrong(
             "a prototxt and a model make an .onnx: give its name, such as -o net.onnx; for the \
