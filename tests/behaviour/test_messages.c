@@ -11,7 +11,9 @@ TEST(indices_and_dimensions_are_reported_with_their_axis) {
                  sb_blob_offset(blob, (int64_t[]){1, 7}, 2, &offset, &err),
                  "axis 1: index 7 is not in 0 to 2");
     assert_error(SB_ERR_INDEX_OUT_OF_RANGE,
-                 sb_blob_offset(blob, (int64_t[]){1, 1, 1}, -1, &offset, &err),
+                 sb_blob_offset(blob, (int64_t[]){1, 1, 1}, 3, &offset, &err),
+                 "3 indices for a blob with 2 axes");
+    assert_error(SB_ERR_INDEX_OUT_OF_RANGE, sb_blob_offset(blob, NULL, -1, &offset, &err),
                  "-1 indices for a blob with 2 axes");
     assert_error(SB_ERR_INDEX_OUT_OF_RANGE, sb_blob_offset_legacy(blob, 1, 2, 5, 0, &offset, &err),
                  "axis 2: index 5 is beyond 1");
