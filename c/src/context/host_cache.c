@@ -68,13 +68,12 @@ static void release_all(sb_context *context, const struct sb__cached *old, int c
 }
 
 /* Frees buffers that the caller has removed from the cache. The caller has added their number,
-   `count`, to cache.leaving. A forked child never waits for these buffers. */
+   `count`, to cache.leaving. */
 static void release_leaving(sb_context *context, const struct sb__cached *old, int count) {
     if (!count)
         return;
     release_all(context, old, count);
-    if (sb__context_is_ours(context)) {
-        sb__mutex_lock(&context->cache.lock);
+    if (lock_cache(context)) {
         context->cache.leaving -= count;
         sb__mutex_unlock(&context->cache.lock);
     }
