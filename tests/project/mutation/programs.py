@@ -1,6 +1,7 @@
 """Runs the test programs of a build under limits, so that no mutant harms the machine."""
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -102,18 +103,26 @@ def failure(status):
     return f"signal {-status}" if status < 0 else f"status {status}"
 
 
+@functools.cache
+def baseline(file):
+    """Returns the measurements in the file, which measure changes. Reads the file once."""
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
 def measure(runner, programs, count, announce):
     file = pathlib.Path(runner.build) / "baseline.json"
-    kept = json.loads(file.read_text()) if file.exists() else {}
+    kept, is_changed = baseline(file), False
     for program in programs:
         made = [os.stat(program.command[0]).st_mtime_ns, count, runner.environment]
         row = kept.get(program.name)
         if not row or row["made"] != made:
             row = kept[program.name] = {"made": made, **first_run(runner, program, count)}
+            is_changed = True
             announce(f"{row['seconds']:6.1f} s  {row['reached'].count('1'):6} reached  {program.name}")
         program.seconds, program.memory = row["seconds"], row["memory"]
         program.reached, program.tests = row["reached"], row["tests"]
-    file.write_text(json.dumps(kept))
+    if is_changed:
+        file.write_text(json.dumps(kept))
 
 
 def divided(runner, programs, count):
