@@ -217,6 +217,9 @@ void test_add(const char *name, void (*function)(void **state), int line) {
 }
 
 int run_all_tests(void) {
-    cmocka_set_test_filter(getenv("SYNCBLOB_TEST_ONLY"));
+    const char *only = getenv("SYNCBLOB_TEST_ONLY");
+    if (only)
+        print_message("skipped: tests whose names do not match %s\n", only);
+    cmocka_set_test_filter(only);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
