@@ -357,7 +357,7 @@ impl Blob {
         self.share(py, other.get(), Part::Data)
     }
 
-    /// Makes the blob share the diff of another blob instead of its own diff. See `share_data`.
+    /// Makes the blob share the diff of another blob. Works like `share_data`.
     fn share_diff(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
         self.share(py, other.get(), Part::Diff)
     }
